@@ -1,0 +1,1 @@
+"""masakari-ng: instance high availability for OpenStack."""

@@ -1,0 +1,44 @@
+"""Options that only masakari-ng has; upstream ignores their section."""
+
+from oslo_config import cfg
+
+GROUP = "masakari_ng"
+
+_OPTIONS = [
+    cfg.IntOpt(
+        "claim_heartbeat",
+        default=15,
+        min=1,
+        help="Seconds between two signs of life of an engine that works on notifications.",
+    ),
+    cfg.IntOpt(
+        "claim_timeout",
+        default=60,
+        min=2,
+        help="Seconds without a sign of life after which another engine takes over. At least"
+        " three times claim_heartbeat.",
+    ),
+    cfg.FloatOpt(
+        "cast_timeout",
+        default=2.0,
+        min=0.1,
+        help="Seconds that a report waits for the broker; later the periodic task finds it.",
+    ),
+    cfg.IntOpt(
+        "nova_connect_timeout",
+        default=10,
+        min=1,
+        help="Seconds to connect to Nova or Keystone.",
+    ),
+    cfg.IntOpt(
+        "nova_read_timeout",
+        default=180,
+        min=1,
+        help="Seconds to wait for an answer of Nova or Keystone.",
+    ),
+]
+
+
+def register(conf: cfg.ConfigOpts) -> None:
+    """Make the options of this module known to `conf`."""
+    conf.register_opts(_OPTIONS, group=GROUP)

@@ -1,0 +1,295 @@
+"""Every exception that crosses a module boundary.
+
+Texts that a client or a stored row shows are fixed here (Spec: data-model §6, rest-api, recovery).
+"""
+
+
+class MasakariError(Exception):
+    """Ancestor of all; its text is shown to operators and never holds a secret."""
+
+
+# What an API client did wrong.
+class Invalid(MasakariError):
+    """The request cannot be understood or allowed; nothing was changed."""
+
+
+class InvalidInput(Invalid):
+    """Text begins as upstream's."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"Invalid input received: {reason}")
+
+
+class ValidationError(Invalid):
+    """A body does not match its schema."""
+
+
+class MalformedRequest(Invalid):
+    """A body is not JSON, or the project of the URL is not the caller's."""
+
+
+class UnsupportedContentType(MasakariError):
+    """The body is of a type that this API does not read."""
+
+    def __init__(self) -> None:
+        super().__init__("Unsupported Content-Type")
+
+
+class InvalidMicroversion(MasakariError):
+    """The version header is no `X.Y`."""
+
+
+class UnsupportedMicroversion(MasakariError):
+    """The version is well-formed and out of range."""
+
+
+class MethodNotAllowed(MasakariError):
+    """The route exists, this action on it does not."""
+
+
+class MarkerNotFound(Invalid):
+    """The page begins after a row that does not exist."""
+
+    def __init__(self, marker: str) -> None:
+        super().__init__(f"Marker {marker} could not be found.")
+
+
+class InvalidSortKey(Invalid):
+    """Lists cannot be sorted by this key."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"InvalidSortKey('Sort key supplied is invalid: {key}')")
+
+
+class NotificationWithoutVMoves(Invalid):
+    """Only host failures move instances."""
+
+    def __init__(self, notification: str) -> None:
+        super().__init__(f"This notification {notification} without vm moves.")
+
+
+class InvalidFilter(Invalid):
+    """A list cannot be filtered by this value."""
+
+
+class Forbidden(MasakariError):
+    """Policy, or Nova, refuses."""
+
+
+# What is not there.
+class NotFound(MasakariError):
+    """Ancestor of all that could not be found."""
+
+
+class ResourceNotFound(NotFound):
+    """No more is known than that."""
+
+    def __init__(self) -> None:
+        super().__init__("The resource could not be found.")
+
+
+class SegmentNotFound(NotFound):
+    """No live segment has this id or uuid."""
+
+    def __init__(self, segment: str) -> None:
+        super().__init__(f"No failover segment with id {segment}.")
+
+
+class HostNotFound(NotFound):
+    """No live host has this id or uuid."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(f"No host with id {host}.")
+
+
+class HostNotFoundUnderSegment(NotFound):
+    """The host is not in this segment, or one of them does not exist."""
+
+    def __init__(self, host: str, segment: str) -> None:
+        super().__init__(f"Host '{host}' under failover_segment '{segment}' could not be found.")
+
+
+class HostNotFoundByName(NotFound):
+    """No live host has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Host with name {name} could not be found.")
+
+
+class ComputeServiceNotFound(Invalid):
+    """Nova has no compute service of this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Compute service with name {name} could not be found.")
+
+
+class NotificationNotFound(NotFound):
+    """No live notification has this uuid."""
+
+    def __init__(self, notification: str) -> None:
+        super().__init__(f"No notification with id {notification}.")
+
+
+class NotificationOfVMoveNotFound(MasakariError):
+    """Upstream answers 500, not 404, where a vmove is asked for below an unknown notification."""
+
+    def __init__(self, notification: str) -> None:
+        super().__init__(f"No notification with id {notification}.")
+
+
+class VMoveNotFound(NotFound):
+    """No live vmove has this uuid."""
+
+    def __init__(self, vmove: str) -> None:
+        super().__init__(f"No vm move with id {vmove}.")
+
+
+# What is in the way.
+class Conflict(MasakariError):
+    """The state of things does not allow it now."""
+
+
+class SegmentExists(Conflict):
+    """The name is taken by a live segment."""
+
+    def __init__(self, name: str | None) -> None:
+        super().__init__(f"Failover segment with name {name} already exists.")
+
+
+class HostExists(Conflict):
+    """The name is taken by a live host of any segment."""
+
+    def __init__(self, name: str | None) -> None:
+        super().__init__(f"Host with name {name} already exists.")
+
+
+class SegmentInUse(Conflict):
+    """A notification of one of its hosts is not finished."""
+
+    def __init__(self, segment: str, change: str) -> None:
+        super().__init__(
+            f"Failover segment {segment} can't be {change} as it is in-use to process notifications."
+        )
+
+
+class HostInUse(Conflict):
+    """A notification of a host of its segment is not finished."""
+
+    def __init__(self, host: str, change: str) -> None:
+        super().__init__(f"Host {host} can't be {change} as it is in-use to process notifications.")
+
+
+class HostOnMaintenance(Conflict):
+    """Reports of a host on maintenance are refused."""
+
+    def __init__(self, host: str, kind: str) -> None:
+        super().__init__(
+            f"Notification received from host {host} of type '{kind}' is ignored as the host is "
+            "already under maintenance."
+        )
+
+
+class DuplicateNotification(Conflict):
+    """The same failure was reported already."""
+
+    def __init__(self, host: str, kind: str) -> None:
+        super().__init__(f"Notification received from host {host} of type {kind} is duplicate.")
+
+
+# What failed around us.
+class DatabaseUnavailable(MasakariError):
+    """No connection, or it was lost; the transaction did not happen as far as we know."""
+
+
+class DatabaseDeadlock(MasakariError):
+    """The database gave up this transaction in favour of another; repeating it may succeed."""
+
+
+class DuplicateKey(MasakariError):
+    """A unique key is taken; queries turn it into a class that says which."""
+
+
+class MigrationRefused(MasakariError):
+    """The tables are in a state from which they cannot be upgraded."""
+
+
+class PurgeRefused(MasakariError):
+    """Old rows cannot be removed because others refer to them."""
+
+
+class BrokerUnavailable(MasakariError):
+    """RabbitMQ did not take the message in time."""
+
+
+class WorkflowDetailsUnavailable(MasakariError):
+    """What the tasks of a recovery reported is kept where this service cannot read it."""
+
+
+class BadMessage(MasakariError):
+    """A message of the bus cannot be read; it is logged and dropped."""
+
+
+class ConfigurationError(MasakariError):
+    """The service cannot start with these options."""
+
+
+# What Nova or Keystone answered. Spec: recovery §9.1.
+class CloudError(MasakariError):
+    """Any failure of a Nova or Keystone request that has no class of its own."""
+
+
+class CloudUnreachable(CloudError):
+    """Refused, dropped or timed out; whether the request was carried out is not known."""
+
+
+class CloudBadRequest(CloudError):
+    """400."""
+
+
+class CloudForbidden(CloudError):
+    """403."""
+
+
+class CloudNotFound(CloudError):
+    """404."""
+
+
+class CloudConflict(CloudError):
+    """409: the object is in a state that does not allow it."""
+
+
+# How a recovery ends. Spec: recovery §5 to §7.
+class WaitTimeout(MasakariError):
+    """A condition did not come true in time."""
+
+
+class Stopped(MasakariError):
+    """The process has been asked to end; what was under way is left for a takeover."""
+
+
+class ClaimLost(MasakariError):
+    """Another engine has taken over; nothing of this recovery may be written any more."""
+
+
+class RecoveryFailure(MasakariError):
+    """A recovery did not reach its aim; the text is the reason."""
+
+
+class HostRecoveryFailure(RecoveryFailure):
+    """Not every instance of the host was moved."""
+
+
+class InstanceEvacuateFailed(RecoveryFailure):
+    """The instance went into error while it moved."""
+
+
+class SkipHostRecovery(MasakariError):
+    """Nothing to be done for this host; counts as success."""
+
+
+class UnsupportedRecovery(RecoveryFailure):
+    """This kind of recovery is not built yet."""
+
+
+class DemoFailure(MasakariError):
+    """A scene cannot be played to its end."""
