@@ -1,0 +1,1 @@
+"""The programs: each builds its objects, connects them and starts."""

@@ -1,0 +1,1 @@
+"""The database: rows, queries, transactions, migrations."""

@@ -1,0 +1,63 @@
+"""Queries on the journal: what a takeover must know of each instance of a host's recovery."""
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from masakari_ng.db.rows import JournalRow
+from masakari_ng.domain import JournalEntry, VMove
+
+
+def plan(session: Session, vmove: VMove) -> None:
+    """Open the entry of a move that nothing has been done for.
+
+    Raises:
+        DuplicateKey: it has an entry.
+    """
+    session.execute(
+        sa.insert(JournalRow).values(
+            vmove_uuid=vmove.uuid,
+            notification_uuid=vmove.notification_uuid,
+            instance_uuid=vmove.instance_uuid,
+            stop_after=False,
+            error_after=False,
+            locked=False,
+            evacuate_sent=False,
+        )
+    )
+
+
+def of_notification(session: Session, uuid: str) -> list[JournalEntry]:
+    """Entries of one notification, in no particular order."""
+    query = sa.select(JournalRow).where(JournalRow.notification_uuid == uuid)
+    return [_record(found) for found in session.scalars(query)]
+
+
+def update(session: Session, vmove_uuid: str, **changes: object) -> None:
+    """Change an entry; one that is gone stays so."""
+    session.execute(
+        sa.update(JournalRow).where(JournalRow.vmove_uuid == vmove_uuid).values(**changes)
+    )
+
+
+def clear(session: Session, notification_uuid: str) -> None:
+    """Drop the entries of a notification."""
+    session.execute(sa.delete(JournalRow).where(JournalRow.notification_uuid == notification_uuid))
+
+
+def forget(session: Session, vmove_uuid: str) -> None:
+    """Drop one entry."""
+    session.execute(sa.delete(JournalRow).where(JournalRow.vmove_uuid == vmove_uuid))
+
+
+def _record(row: JournalRow) -> JournalEntry:
+    return JournalEntry(
+        vmove_uuid=row.vmove_uuid,
+        notification_uuid=row.notification_uuid,
+        instance_uuid=row.instance_uuid,
+        vm_state=row.vm_state,
+        compare_state=row.compare_state,
+        stop_after=row.stop_after,
+        error_after=row.error_after,
+        locked=row.locked,
+        evacuate_sent=row.evacuate_sent,
+    )

@@ -1,0 +1,52 @@
+"""Add the tables and indexes of masakari-ng"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "ng0001"
+down_revision = None
+branch_labels = ("masakari_ng",)
+
+
+def upgrade():
+    op.create_table(
+        "masakari_ng_intake",
+        sa.Column("source_host_uuid", sa.String(36), primary_key=True),
+        sa.Column("type", sa.String(36), primary_key=True),
+        sa.Column("reported_at", sa.DateTime),
+    )
+    op.create_table(
+        "masakari_ng_claims",
+        sa.Column("notification_uuid", sa.String(36), primary_key=True),
+        sa.Column("source_host_uuid", sa.String(36), nullable=False),
+        sa.Column("working_host", sa.String(36)),
+        sa.Column("engine", sa.String(255), nullable=False),
+        sa.Column("version", sa.Integer, nullable=False),
+        sa.Column("claimed_at", sa.DateTime, nullable=False),
+        sa.Column("heartbeat", sa.DateTime, nullable=False),
+        sa.UniqueConstraint("working_host", name="masakari_ng_claims_working_uniq"),
+    )
+    op.create_index("masakari_ng_claims_heartbeat_idx", "masakari_ng_claims", ["heartbeat"])
+    op.create_table(
+        "masakari_ng_journal",
+        sa.Column("vmove_uuid", sa.String(36), primary_key=True),
+        sa.Column("notification_uuid", sa.String(36), nullable=False),
+        sa.Column("instance_uuid", sa.String(36), nullable=False),
+        sa.Column("vm_state", sa.String(64)),
+        sa.Column("compare_state", sa.String(64)),
+        sa.Column("stop_after", sa.Boolean, nullable=False),
+        sa.Column("error_after", sa.Boolean, nullable=False),
+        sa.Column("locked", sa.Boolean, nullable=False),
+        sa.Column("evacuate_sent", sa.Boolean, nullable=False),
+    )
+    op.create_index(
+        "masakari_ng_journal_notification_idx", "masakari_ng_journal", ["notification_uuid"]
+    )
+    op.create_index(
+        "masakari_ng_notifications_report_idx",
+        "notifications",
+        ["source_host_uuid", "type", "generated_time"],
+    )
+    op.create_index("masakari_ng_notifications_created_idx", "notifications", ["created_at"])
+    op.create_index("masakari_ng_notifications_status_idx", "notifications", ["status"])
+    op.create_index("masakari_ng_vmoves_notification_idx", "vmoves", ["notification_uuid"])

@@ -1,0 +1,189 @@
+"""Protects the promise that upstream finds its schema as it left it, from whichever release."""
+
+import contextlib
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from masakari_ng.db import migrate, segments
+from masakari_ng.db.paging import Page
+from masakari_ng.db.session import Database
+
+_DATA = Path(__file__).parent / "data"
+_HEAD = "13adff5efb9a"
+_TASKFLOW_HEAD = "00af93df9d77"
+
+_COLUMNS = """
+    SELECT table_name, column_name, ordinal_position, column_type, is_nullable, column_default,
+           extra
+    FROM information_schema.columns WHERE table_schema = database()"""
+_INDEXES = """
+    SELECT table_name, index_name, seq_in_index, column_name, non_unique
+    FROM information_schema.statistics WHERE table_schema = database()"""
+_KEYS = """
+    SELECT k.table_name, k.constraint_name, k.column_name, k.referenced_table_name,
+           k.referenced_column_name, r.delete_rule
+    FROM information_schema.key_column_usage k
+    JOIN information_schema.referential_constraints r
+      ON r.constraint_name = k.constraint_name AND r.constraint_schema = k.table_schema
+    WHERE k.table_schema = database()"""
+
+
+@pytest.fixture
+def load(mariadb):
+    """A fresh schema filled from files of `data`; gives its URL."""
+
+    def make(*names):
+        url = mariadb.create_schema()
+        for name in names:
+            mariadb.sql(mariadb.schema_of(url), (_DATA / name).read_text())
+        return url
+
+    return make
+
+
+@pytest.fixture
+def facts(mariadb):
+    """Columns, indexes and foreign keys of upstream's and taskflow's tables."""
+
+    def read(url):
+        found = set()
+        for query in (_COLUMNS, _INDEXES, _KEYS):
+            for row in mariadb.sql(mariadb.schema_of(url), query):
+                values = tuple(row.values())
+                if not any(str(value).startswith("masakari_ng_") for value in values[:2]):
+                    found.add(values)
+        return found
+
+    return read
+
+
+@pytest.fixture
+def content(mariadb):
+    """What a schema holds apart from the versions: table to rows in order."""
+
+    def read(url):
+        schema = mariadb.schema_of(url)
+        tables = [next(iter(row.values())) for row in mariadb.sql(schema, "SHOW TABLES")]
+        return {
+            table: (
+                mariadb.sql(schema, f"SHOW CREATE TABLE `{table}`"),
+                mariadb.sql(schema, f"SELECT * FROM `{table}` ORDER BY 1"),
+            )
+            for table in tables
+        }
+
+    return read
+
+
+def _versions(mariadb, url):
+    schema = mariadb.schema_of(url)
+    tables = ("masakari_alembic_version", "alembic_version", "masakari_ng_alembic_version")
+    return [mariadb.sql(schema, f"SELECT version_num FROM {table}") for table in tables]
+
+
+def _names(differences):
+    """Table and column or key of what differs."""
+    return {f"{row[0]}.{row[1]}" for row in differences}
+
+
+def test_an_empty_schema_becomes_upstreams_and_ours(mariadb, mariadb_url, load, facts):
+    migrate.upgrade(mariadb_url)
+
+    assert facts(mariadb_url) == facts(load("mariadb-head.sql"))
+    upstream, taskflow, own = _versions(mariadb, mariadb_url)
+    assert upstream == [{"version_num": _HEAD}]
+    assert taskflow == [{"version_num": _TASKFLOW_HEAD}]
+    assert len(own) == 1
+
+
+def test_a_schema_at_head_gets_our_tables_and_then_nothing_more(load, facts, content):
+    url = load("mariadb-head.sql", "data-legacy.sql")
+    before, rows = facts(url), content(url)
+
+    migrate.upgrade(url)
+
+    after = content(url)
+    assert facts(url) == before
+    assert {table: after[table][1] for table in rows} == {
+        table: found for table, (_, found) in rows.items()
+    }
+
+    migrate.upgrade(url)
+
+    assert content(url) == after
+
+
+@pytest.mark.parametrize("revision", ["8f848eb45d03", "8bdf5929c5a6"])
+def test_an_older_revision_gets_the_missing_steps(load, facts, revision):
+    url = load(f"mariadb-{revision}.sql", "data-legacy.sql")
+
+    migrate.upgrade(url)
+
+    assert facts(url) == facts(load("mariadb-head.sql"))
+
+
+@pytest.mark.parametrize("version", ["007", "008"])
+def test_what_sqlalchemy_migrate_left_is_taken_over(mariadb, load, facts, version):
+    url = load(f"mariadb-legacy-{version}.sql", "data-legacy.sql")
+
+    migrate.upgrade(url)
+
+    found, wanted = facts(url), facts(load("mariadb-head.sql"))
+    width = {"vmoves.status"} if version == "008" else set()
+    assert _names(wanted - found) == width | {
+        "hosts.failover_segment_id",
+        "hosts.hosts_ibfk_1",
+        "notifications.uniq_notification0uuid",
+    }
+    assert _names(found - wanted) == width | {
+        "hosts.fk_failover_segments_uuid",
+        "migrate_version.PRIMARY",
+        "migrate_version.repository_id",
+        "migrate_version.repository_path",
+        "migrate_version.version",
+        "notifications.uniq_notifications0uuid",
+    }
+    assert _versions(mariadb, url)[:2] == [
+        [{"version_num": _HEAD}],
+        [{"version_num": _TASKFLOW_HEAD}],
+    ]
+    with contextlib.closing(Database(url)) as database:
+        listed = database.read(lambda session: segments.listed(session, Page()))
+    assert [(segment.name, segment.enabled) for segment in listed] == [
+        ("rack-2", True),
+        ("rack-1", True),
+    ]
+
+
+def test_an_sqlite_file_is_upstreams_too(tmp_path):
+    path = tmp_path / "masakari.sqlite"
+
+    migrate.upgrade(f"sqlite:///{path}")
+
+    with contextlib.closing(sqlite3.connect(":memory:")) as wanted:
+        wanted.executescript((_DATA / "sqlite-head.sql").read_text())
+        with contextlib.closing(sqlite3.connect(path)) as found:
+            assert _sqlite_facts(found) == _sqlite_facts(wanted)
+
+
+def _sqlite_facts(link):
+    """Columns, keys and indexes of each table that is not ours."""
+    tables = link.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'masakari_ng_%'"
+    ).fetchall()
+    return {
+        table: [
+            link.execute(f"SELECT * FROM pragma_table_info('{table}')").fetchall(),
+            link.execute(f"SELECT * FROM pragma_foreign_key_list('{table}')").fetchall(),
+            set(
+                link.execute(
+                    'SELECT il.name, il."unique", ii.seqno, ii.name'
+                    f" FROM pragma_index_list('{table}') il, pragma_index_info(il.name) ii"
+                    " WHERE il.name NOT LIKE 'masakari_ng_%'"
+                )
+            ),
+        ]
+        for (table,) in tables
+    }
