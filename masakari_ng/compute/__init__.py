@@ -1,0 +1,1 @@
+"""Nova and Keystone, one method for each request."""

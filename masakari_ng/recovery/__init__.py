@@ -1,0 +1,1 @@
+"""Recovery workflows as taskflow flows, and their tasks."""

@@ -1,0 +1,216 @@
+"""The move of one instance. Spec: recovery §7.4."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy.orm import Session
+
+from masakari_ng import errors
+from masakari_ng.clock import wait_until
+from masakari_ng.compute.nova import Server
+from masakari_ng.db import journal, vmoves
+from masakari_ng.domain import JournalEntry, VMove, VMoveStatus
+from masakari_ng.recovery.task import RecoveryContext
+
+log = logging.getLogger(__name__)
+
+_SHUT_DOWN = 4  # power_state
+_STOP_REFUSED = "cannot access local variable 'timer' where it is not associated with a value"
+_INTERRUPTIONS = (
+    errors.Stopped,
+    errors.ClaimLost,
+    errors.DatabaseUnavailable,
+    errors.DatabaseDeadlock,
+)
+
+
+class InstanceMove:
+    """One instance, from the first look to the unlock.
+
+    Before each act the journal says what will be done, so that another engine can go on from there
+    if this one dies: at most one evacuation is sent, unless nobody can know whether it was, and
+    then Nova refuses the second one.
+
+    Args:
+        context: tools of this recovery.
+        vmove: the move; `ongoing` only when a dead engine had begun it.
+        entry: its journal.
+        target: destination host; None leaves the choice to Nova.
+    """
+
+    def __init__(
+        self, context: RecoveryContext, vmove: VMove, entry: JournalEntry, target: str | None
+    ) -> None:
+        self._context = context
+        self._nova = context.nova
+        self._vmove = vmove
+        self._uuid = vmove.instance_uuid
+        self._entry = entry
+        self._target = target
+        self._begun_elsewhere = vmove.status is VMoveStatus.ONGOING
+
+    def run(self) -> None:
+        """Move the instance; a failure is written down, not raised.
+
+        Raises:
+            Stopped, ClaimLost, DatabaseUnavailable, DatabaseDeadlock: the move is left as it is,
+                for whoever takes over.
+        """
+        if self._vmove.status in {VMoveStatus.PENDING, VMoveStatus.ONGOING}:
+            outcome = self._outcome()
+            self._context.write(lambda session: self._end(session, outcome))
+        if self._entry.locked:
+            self._unlock()
+            self._context.write(lambda session: journal.forget(session, self._vmove.uuid))
+
+    def _outcome(self) -> dict[str, object]:
+        try:
+            dest_host = self._moved()
+        except _INTERRUPTIONS:
+            raise
+        except errors.WaitTimeout:
+            log.warning("Instance %s: time is up", self._uuid)
+            return {"status": VMoveStatus.FAILED, "message": "Failed reason: timeout."}
+        except Exception as error:  # One instance among many: the others go on.
+            log.warning("Instance %s was not evacuated: %s", self._uuid, error, exc_info=True)
+            return {"status": VMoveStatus.FAILED, "message": str(error)}
+        return {"status": VMoveStatus.SUCCEEDED, "dest_host": dest_host}
+
+    def _end(self, session: Session, outcome: dict[str, object]) -> None:
+        vmoves.update(session, self._vmove.uuid, end_time=self._now(), **outcome)
+        if not self._entry.locked:
+            journal.forget(session, self._vmove.uuid)
+
+    def _moved(self) -> str | None:
+        """Do it all; gives the node where the instance is now."""
+        if self._begun_elsewhere:
+            self._rejoin()
+        else:
+            self._prepare()
+            self._begin()
+            self._nova.evacuate(self._uuid, self._target)
+        self._wait(self._has_arrived, self._context.conf.wait_period_after_evacuation)
+        if self._entry.stop_after:
+            self._stop()
+        if self._entry.error_after:
+            self._nova.reset_state(self._uuid, "error")
+        return self._nova.server(self._uuid).hypervisor_hostname
+
+    def _prepare(self) -> None:
+        """Lock, unless the instance is locked already; bring it into a state that can be moved."""
+        server = self._nova.server(self._uuid)
+        locked = self._nova.server(self._uuid).locked
+        if self._entry.vm_state is None:
+            self._entry = _planned(self._entry, server)
+        self._entry = replace(self._entry, locked=self._entry.locked or not locked)
+        self._context.write(self._write_entry)
+        if not locked:
+            self._nova.lock(self._uuid)
+        if server.task_state or server.vm_state != self._entry.compare_state:
+            self._nova.reset_state(self._uuid, "error")
+            after = self._nova.server(self._uuid)
+            self._entry = replace(
+                self._entry,
+                compare_state=after.vm_state,
+                stop_after=after.power_state == _SHUT_DOWN
+                if self._entry.vm_state == "resized"
+                else self._entry.stop_after,
+            )
+
+    def _begin(self) -> None:
+        self._entry = replace(self._entry, evacuate_sent=True)
+        self._context.write(self._write_begin)
+
+    def _rejoin(self) -> None:
+        """Go on where a dead engine stopped: send an evacuation only if none is under way."""
+        if self._is_idle():
+            self._context.write(self._write_entry)  # Still ours to send?
+            try:
+                self._nova.evacuate(self._uuid, self._target)
+            except (errors.CloudConflict, errors.CloudBadRequest):
+                if self._is_idle():
+                    raise
+                log.info("Instance %s: an earlier evacuation was accepted", self._uuid)
+
+    def _is_idle(self) -> bool:
+        server = self._nova.server(self._uuid)
+        return not (self._arrived(server) or server.task_state or self._elsewhere(server))
+
+    def _has_arrived(self) -> bool:
+        return self._arrived(self._nova.server(self._uuid))
+
+    def _arrived(self, server: Server) -> bool:
+        before, now = self._entry.compare_state, server.vm_state
+        if now == "error" and before != "error":
+            raise errors.InstanceEvacuateFailed(f"Failed to evacuate instance {self._uuid}")
+        # The dead engine may have got as far as stopping it.
+        stopped = self._begun_elsewhere and self._entry.stop_after and now == "stopped"
+        same = now == before or (before == "error" and now == "active")
+        return self._elsewhere(server) and (same or stopped)
+
+    def _elsewhere(self, server: Server) -> bool:
+        return server.hypervisor_hostname != self._vmove.source_host
+
+    def _stop(self) -> None:
+        try:
+            self._nova.stop(self._uuid)
+        except errors.CloudError as error:
+            if not (self._begun_elsewhere and isinstance(error, errors.CloudConflict)):
+                # The text that clients have always been shown, whatever Nova's reason.
+                raise errors.RecoveryFailure(_STOP_REFUSED) from error
+        self._wait(self._is_stopped, self._context.conf.wait_period_after_power_off)
+
+    def _is_stopped(self) -> bool:
+        return self._nova.server(self._uuid).vm_state == "stopped"
+
+    def _unlock(self) -> None:
+        try:
+            self._nova.unlock(self._uuid)
+        except errors.CloudError as error:
+            text = "Failed to unlock instance %s after evacuation: %s"
+            log.error(text, self._uuid, error)  # noqa: TRY400 - the reason is in the line
+
+    def _wait(self, condition: Callable[[], bool], timeout: float) -> None:
+        interval = self._context.conf.verify_interval
+        wait_until(condition, interval=interval, timeout=timeout, clock=self._context.clock)
+
+    def _write_entry(self, session: Session) -> None:
+        entry = self._entry
+        journal.update(
+            session,
+            entry.vmove_uuid,
+            vm_state=entry.vm_state,
+            compare_state=entry.compare_state,
+            stop_after=entry.stop_after,
+            error_after=entry.error_after,
+            locked=entry.locked,
+            evacuate_sent=entry.evacuate_sent,
+        )
+
+    def _write_begin(self, session: Session) -> None:
+        self._write_entry(session)
+        status = VMoveStatus.ONGOING
+        vmoves.update(session, self._vmove.uuid, status=status, start_time=self._now())
+
+    def _now(self) -> datetime:
+        return self._context.clock.utcnow().replace(microsecond=0)
+
+
+def _planned(entry: JournalEntry, server: Server) -> JournalEntry:
+    """What is to be done with an instance in this state. Spec: recovery §7.4 item 4."""
+    state = server.vm_state
+    movable = state in {"active", "stopped", "error"} and not server.task_state
+    stops = {
+        "active": False,
+        "stopped": not movable,
+        "resized": server.power_state == _SHUT_DOWN,
+    }
+    return replace(
+        entry,
+        vm_state=state,
+        compare_state=state if movable else "error",
+        stop_after=stops.get(state, True),
+        error_after=state == "error",
+    )

@@ -1,0 +1,90 @@
+"""What every task of a recovery has: its tools, its name on the wire, its progress."""
+
+import functools
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+from oslo_config import cfg
+from sqlalchemy.orm import Session
+from taskflow import task
+
+from masakari_ng.clock import Clock
+from masakari_ng.compute.nova import Nova
+from masakari_ng.db import claims
+from masakari_ng.db.session import Database
+from masakari_ng.domain import Claim, Notification, ProgressEntry
+from masakari_ng.recovery.progress import ProgressLog
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RecoveryContext:
+    """The tools of one recovery, and the right to it.
+
+    Attributes:
+        nova: asks under the request id of the notification.
+        claim: without it nothing may be written.
+        resumed: the claim was taken over from an engine that died in the middle.
+    """
+
+    conf: cfg.ConfigOpts
+    nova: Nova
+    clock: Clock
+    database: Database
+    claim: Claim
+    notification: Notification
+    resumed: bool = False
+
+    def write(self, work: Callable[[Session], T]) -> T:
+        """Run `work` in one transaction that begins by making sure of the claim.
+
+        `work` may run twice where the first commit was not noticed.
+
+        Raises:
+            ClaimLost: another engine has taken over; nothing was written.
+            DatabaseUnavailable: as `Database.write`.
+        """
+        return self.database.write(functools.partial(self._fenced, work))
+
+    def _fenced(self, work: Callable[[Session], T], session: Session) -> T:
+        claims.verify(session, self.claim)
+        return work(session)
+
+
+class RecoveryTask(task.Task):
+    """A task of ours; a subclass writes `execute`, whose arguments come from the flow's store.
+
+    Attributes:
+        wire_name: name under which the task is stored and shown to clients.
+    """
+
+    wire_name: ClassVar[str]
+
+    def __init__(self, context: RecoveryContext) -> None:
+        super().__init__(name=self.wire_name)
+        self.context = context
+        self.conf = context.conf
+        self.nova = context.nova
+        self.clock = context.clock
+        self._progress = ProgressLog()
+
+    def report(self, message: str, progress: float = 0.0, *, repeated: bool = False) -> None:
+        """Let operators and clients see how far the task is.
+
+        Args:
+            message: what they read.
+            progress: fraction from 0.0 to 1.0.
+            repeated: one like it is written for each instance.
+        """
+        log.info("Notification %s: %s", self.context.notification.notification_uuid, message)
+        now = self.clock.utcnow().strftime("%Y-%m-%d %H:%M:%S.%f")
+        self._progress.add(ProgressEntry(now, progress, message), repeated=repeated)
+        self.notifier.notify(
+            task.EVENT_UPDATE_PROGRESS,
+            {"progress": progress, "progress_details": self._progress.stored()},
+        )
