@@ -1,0 +1,304 @@
+"""Protects the wire format: our frames are upstream's, and upstream's frames are read."""
+
+import json
+import zlib
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masakari_ng import errors
+from masakari_ng.domain import Notification, NotificationStatus, NotificationType, RequestContext
+from masakari_ng.messaging import envelope
+
+_DATA = Path(__file__).parent / "data"
+_CASTS = sorted(path.name for path in _DATA.glob("cast-*.json"))
+_PEERS = sorted(path.name for path in _DATA.glob("peer-call-*.json"))
+
+
+def _frame(name: str) -> dict[str, Any]:
+    frame: dict[str, Any] = json.loads((_DATA / name).read_text())
+    return frame
+
+
+def _context(message: Mapping[str, Any]) -> RequestContext:
+    return RequestContext(
+        request_id=message["_context_request_id"],
+        global_request_id="req-0a0a0a0a-0b0b-0c0c-0d0d-0e0e0e0e0e0e",
+        user_id="1f2e3d4c5b6a79880123456789abcdef",
+        user_name="monitor",
+        project_id="aa11bb22cc33dd44ee55ff6600778899",
+        project_name="service",
+        user_domain_id="default",
+        project_domain_id="default",
+        is_admin=True,
+        auth_token="user-token-1",
+        roles=("admin", "member"),
+        remote_address="127.0.0.1",
+        timestamp=message["_context_timestamp"],
+        service_catalog=(
+            {
+                "type": "compute",
+                "name": "nova",
+                "endpoints": [
+                    {
+                        "publicURL": "http://controller:8774/compute/v2.1",
+                        "region": "RegionOne",
+                    }
+                ],
+            },
+            {
+                "type": "identity",
+                "name": "keystone",
+                "endpoints": [
+                    {
+                        "publicURL": "http://controller:8774/identity/v3",
+                        "region": "RegionOne",
+                    }
+                ],
+            },
+        ),
+    )
+
+
+def _notification(message: Mapping[str, Any]) -> Notification:
+    data = message["args"]["notification"]["masakari_object.data"]
+    return Notification(
+        id=data["id"],
+        notification_uuid=data["notification_uuid"],
+        generated_time=datetime.strptime(data["generated_time"], "%Y-%m-%dT%H:%M:%SZ"),
+        source_host_uuid=data["source_host_uuid"],
+        type=NotificationType(data["type"]),
+        payload=data["payload"],
+        status=NotificationStatus.NEW,
+        failover_segment_uuid="8969cacb-986b-474e-9bd8-e1db93350540",
+        created_at=datetime.strptime(data["created_at"], "%Y-%m-%dT%H:%M:%SZ"),
+    )
+
+
+@pytest.fixture
+def wire() -> dict[str, Any]:
+    """A notification object that may be spoilt."""
+    found: dict[str, Any] = _frame("cast-process_notification-vm.json")["message"]["args"]
+    return dict(found["notification"])
+
+
+@pytest.mark.parametrize("name", _CASTS)
+def test_casts_are_those_of_upstream(name: str):
+    golden = _frame(name)
+    message = golden["message"]
+
+    cast = envelope.cast(
+        "process_notification",
+        {"notification": envelope.notification_to_wire(_notification(message))},
+        version="1.0",
+        context=_context(message),
+        unique_id=message["_unique_id"],
+    )
+    body = json.loads(envelope.pack(cast))
+
+    assert set(body) == {"oslo.version", "oslo.message"}
+    assert body["oslo.version"] == golden["envelope"]["oslo.version"]
+    assert json.loads(body["oslo.message"]) == message
+
+
+@pytest.mark.parametrize("name", _CASTS)
+def test_casts_of_upstream_are_read(name: str):
+    golden = _frame(name)
+    message = golden["message"]
+
+    read = envelope.unpack(json.dumps(golden["envelope"]), golden["properties"]["content_type"])
+
+    assert read == message
+    assert envelope.context_from_wire(read) == _context(message)
+    assert envelope.notification_from_wire(read["args"]["notification"]) == _notification(message)
+
+
+_REFUSALS = {
+    "peer-call-bad-datetime.json": "Unable to parse date string 'nonsense'",
+    "peer-call-bad-status.json": "Field value bogus is invalid",
+    "peer-call-context-read_deleted.json": (
+        "read_deleted can only be one of 'no', 'yes' or 'only', not 'zzz'"
+    ),
+    "peer-call-context-timestamp.json": (
+        "time data '2026-11-30T17:28:52Z' does not match format '%Y-%m-%dT%H:%M:%S.%f'"
+    ),
+    "peer-call-object-1.4.json": (
+        "Version 1.4 of Notification is not supported, supported version is 1.3"
+    ),
+    "peer-call-object-2.0.json": (
+        "Version 2.0 of Notification is not supported, supported version is 1.3"
+    ),
+    "peer-call-object-name.json": "Unsupported object type Bogus",
+    "peer-call-object-namespace.json": "Unsupported object type nova.Notification",
+}
+
+
+@pytest.mark.parametrize("name", _PEERS)
+def test_requests_are_accepted_or_refused_as_upstream_does(name: str):
+    """The texts are those of the recorded failures."""
+    message = _frame(name)["message"]
+
+    try:
+        envelope.context_from_wire(message)
+        envelope.notification_from_wire(message["args"]["notification"])
+        refusal = None
+    except errors.BadMessage as error:
+        refusal = str(error)
+
+    assert refusal == _REFUSALS.get(name)
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_fields_that_an_old_object_lacks_are_none(version: str):
+    message = _frame(f"peer-call-object-{version}.json")["message"]
+
+    read = envelope.notification_from_wire(message["args"]["notification"])
+
+    assert (read.failover_segment_uuid, read.message) == (None, None)
+    assert read.notification_uuid == "d1ce9cd6-c1e1-4284-a178-f45f208931f8"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-11-30T17:28:52Z", datetime(2026, 11, 30, 17, 28, 52)),
+        ("2026-11-30T17:28:52", datetime(2026, 11, 30, 17, 28, 52)),
+        ("2026-11-30 17:28:52.999999Z", datetime(2026, 11, 30, 17, 28, 52)),
+        ("2026-11-30T17:28:52+02:00", datetime(2026, 11, 30, 15, 28, 52)),
+        ("20261130T172852Z", datetime(2026, 11, 30, 17, 28, 52)),
+    ],
+)
+def test_instants_are_utc_in_whole_seconds(wire: dict[str, Any], text: str, expected: datetime):
+    wire["masakari_object.data"] |= {"generated_time": text, "updated_at": text}
+
+    read = envelope.notification_from_wire(wire)
+
+    assert (read.generated_time, read.updated_at) == (expected, expected)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"id": "one"},
+        {"id": None},
+        {"id": float("inf")},
+        {"notification_uuid": None},
+        {"generated_time": None},
+        {"generated_time": "0001-01-01T00:00:00+14:00"},
+        {"type": "HOST"},
+        {"payload": ["event"]},
+        {"payload": {"event": None}},
+        {"status": []},
+    ],
+    ids=str,
+)
+def test_values_that_a_field_cannot_hold_are_refused(
+    wire: dict[str, Any], changes: dict[str, object]
+):
+    wire["masakari_object.data"] |= changes
+
+    with pytest.raises(errors.BadMessage):
+        envelope.notification_from_wire(wire)
+
+
+@pytest.mark.parametrize("field", ["id", "notification_uuid", "payload", "status"])
+def test_an_object_without_a_necessary_field_is_refused(wire: dict[str, Any], field: str):
+    del wire["masakari_object.data"][field]
+
+    with pytest.raises(errors.BadMessage, match=field):
+        envelope.notification_from_wire(wire)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, "text", [], {}, {"notification_uuid": "x"}],
+    ids=str,
+)
+def test_what_is_no_object_is_refused(value: object):
+    with pytest.raises(errors.BadMessage, match="not an object"):
+        envelope.notification_from_wire(value)
+
+
+def test_a_context_may_be_missing_altogether():
+    first, second = envelope.context_from_wire({}), envelope.context_from_wire({})
+
+    assert first.request_id.startswith("req-")
+    assert first.request_id != second.request_id
+    assert (first.is_admin, first.is_admin_project, first.roles) == (False, True, ())
+
+
+def test_a_context_is_sent_with_a_timestamp_and_only_with_what_nova_needs_of_the_catalog():
+    context = RequestContext(
+        request_id="req-1", service_catalog=({"type": "image"}, {"type": "compute"})
+    )
+
+    sent = envelope.context_to_wire(context)
+
+    assert len(sent) == 24
+    datetime.strptime(sent["_context_timestamp"], "%Y-%m-%dT%H:%M:%S.%f")
+    assert sent["_context_user_identity"] == "- - - - -"
+    assert sent["_context_service_catalog"] == [{"type": "compute"}]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"roles": "admin"}, {"service_catalog": {}}, {"timestamp": 1764523732}],
+    ids=str,
+)
+def test_a_context_of_other_types_is_refused(changes: dict[str, object]):
+    message = {f"_context_{key}": value for key, value in changes.items()}
+
+    with pytest.raises(errors.BadMessage):
+        envelope.context_from_wire(message)
+
+
+def test_the_token_is_not_shown():
+    context = _context(_frame(_CASTS[0])["message"])
+
+    assert "user-token-1" not in repr(context)
+
+
+def test_format_without_envelope_is_read():
+    body = b'{"method": "m", "args": {}, "version": "1.0"}'
+
+    assert envelope.unpack(body, "application/json")["method"] == "m"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"{}", None),
+        (b"{}", "text/plain"),
+        (b"{}", "application/octet-stream"),
+        (b"{", "application/json"),
+        (b"\xff\xfe\xfd", "application/json"),
+        (zlib.compress(b"{}"), "application/json"),
+        (b"[]", "application/json"),
+        (b'"text"', "application/json"),
+        (b"[" * 100_000, "application/json"),
+        *(
+            (
+                json.dumps({"oslo.version": version, "oslo.message": "{}"}).encode(),
+                "application/json",
+            )
+            for version in ("1.0", "2.1", "3.0", "2", "two.zero", 2, None, [])
+        ),
+        (b'{"oslo.version": "2.0", "oslo.message": {"method": "m"}}', "application/json"),
+        (b'{"oslo.version": "2.0", "oslo.message": "[]"}', "application/json"),
+        (b'{"oslo.version": "2.0", "oslo.message": null}', "application/json"),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+def test_a_body_that_is_no_message_is_refused(body: bytes, content_type: str | None):
+    with pytest.raises(errors.BadMessage):
+        envelope.unpack(body, content_type)
+
+
+def test_log_lines_name_the_notification_or_the_message():
+    message = _frame(_CASTS[0])["message"]
+
+    assert envelope.subject(message) == "notification adf741bb-2d1d-4f51-819f-a4ba98eafd20"
+    assert envelope.subject({"_unique_id": "abc", "args": []}) == "message abc"
