@@ -1,0 +1,1 @@
+"""The REST API: HTTP in, operations called, JSON out. Falcon is known here only."""

@@ -1,0 +1,263 @@
+"""The only place of what request bodies look like. Spec: rest-api §10 to §13.
+
+One error is reported, the first that a walk through the schema meets: the order of the keys in the
+schemas is the order of the checks.
+"""
+
+import re
+import unicodedata
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import iso8601
+from jsonschema import Draft4Validator, FormatChecker
+from jsonschema.exceptions import ValidationError
+
+from masakari_ng import errors
+from masakari_ng.api.microversion import Version
+from masakari_ng.domain import NotificationType, RecoveryMethod
+
+Versions = Mapping[Version, Draft4Validator]
+"""The schemas of one body by the first microversion that knows them."""
+
+_Schema = dict[str, Any]
+
+_PLANE_END = 0xFFFF
+"""Upstream knows no character from here on."""
+
+_NAME_REFUSED = (
+    "An invalid 'name' value was provided. The name must be: printable characters. Can not start or"
+    " end with whitespace."
+)
+
+
+def validate(validator: Draft4Validator, document: object) -> None:
+    """Hold `document` against a schema.
+
+    Raises:
+        ValidationError: it does not match; the text names the first error.
+    """
+    error = next(validator.iter_errors(document), None)
+    if error is not None:
+        raise errors.ValidationError(_message(error))
+
+
+def _message(error: ValidationError) -> str:
+    reason = error.message
+    if error.validator == "format" and error.validator_value == "name":
+        return _NAME_REFUSED
+    if error.validator == "format" and error.validator_value == "text":
+        reason = f"{error.instance!r} does not match {_text_pattern()!r}"
+    if not error.path:
+        return reason
+    return f"Invalid input for field/attribute {error.path[-1]}. Value: {error.instance}. {reason}"
+
+
+def _printable(character: str) -> bool:
+    category = unicodedata.category(character)
+    if ord(character) >= _PLANE_END or category[0] == "C":
+        return False
+    return category[0] != "Z" or category == "Zs"
+
+
+def _text_pattern() -> str:
+    """The pattern that upstream shows; it depends on the Unicode tables of the interpreter."""
+    runs: list[list[str]] = []
+    for code in range(_PLANE_END):
+        character = chr(code)
+        if character != "\n" and not _printable(character):
+            continue
+        if runs and ord(runs[-1][-1]) == code - 1:
+            runs[-1][1:] = [character]
+        else:
+            runs.append([character])
+    return f"^[{''.join('-'.join(map(_escaped, run)) for run in runs)}]*$"
+
+
+def _escaped(character: str) -> str:
+    return character if character == "\n" else re.escape(character)
+
+
+def _is_name(value: object) -> bool:
+    if not isinstance(value, str) or not value:
+        return True
+    ends = {unicodedata.category(value[0]), unicodedata.category(value[-1])}
+    return "Zs" not in ends and all(map(_printable, value))
+
+
+def _is_text(value: object) -> bool:
+    return not isinstance(value, str) or all(map(_printable, value.replace("\n", "")))
+
+
+def _is_time(value: object) -> bool:
+    return not isinstance(value, str) or bool(iso8601.parse_date(value))
+
+
+def _is_uuid(value: object) -> bool:
+    return not isinstance(value, str) or bool(uuid.UUID(value))
+
+
+def _formats() -> FormatChecker:
+    checker = FormatChecker()
+    checker.checks("name")(_is_name)
+    checker.checks("text")(_is_text)
+    checker.checks("date-time", iso8601.ParseError)(_is_time)
+    checker.checks("uuid", ValueError)(_is_uuid)
+    return checker
+
+
+def _validator(schema: _Schema) -> Draft4Validator:
+    return Draft4Validator(schema, format_checker=_formats())
+
+
+def _enveloped(key: str, inner: _Schema) -> Draft4Validator:
+    return _validator(
+        {
+            "type": "object",
+            "properties": {key: inner},
+            "required": [key],
+            "additionalProperties": False,
+        }
+    )
+
+
+def _create(key: str, properties: _Schema, required: list[str]) -> Draft4Validator:
+    return _enveloped(
+        key,
+        {
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": False,
+            "required": required,
+        },
+    )
+
+
+def _update(key: str, properties: _Schema) -> Draft4Validator:
+    return _enveloped(
+        key,
+        {
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": False,
+            "anyOf": [{"required": [name]} for name in properties],
+        },
+    )
+
+
+_NAME: _Schema = {"type": "string", "minLength": 1, "maxLength": 255, "format": "name"}
+_TEXT: _Schema = {"type": ["string", "null"], "format": "text"}
+_TYPE: _Schema = {"type": ["string", "null"], "maxLength": 255, "pattern": "^[a-zA-Z0-9]*$"}
+_YES = [True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes"]
+_NO = [False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no"]
+_BOOLEAN: _Schema = {"type": ["boolean", "string"], "enum": _YES + _NO}
+_HOSTNAME: _Schema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": "^[a-zA-Z0-9-._]*$",
+}
+_TIME: _Schema = {"type": "string", "format": "date-time"}
+
+_SEGMENT_1_0: _Schema = {
+    "name": _NAME,
+    "description": _TEXT,
+    "recovery_method": {"type": "string", "enum": [str(method) for method in RecoveryMethod]},
+    "service_type": _NAME,
+}
+_SEGMENT_1_2: _Schema = {**_SEGMENT_1_0, "enabled": _BOOLEAN}
+_SEGMENT_REQUIRED = ["name", "recovery_method", "service_type"]
+
+_HOST: _Schema = {
+    "name": _NAME,
+    "type": _TYPE,
+    "control_attributes": _TEXT,
+    "reserved": _BOOLEAN,
+    "on_maintenance": _BOOLEAN,
+}
+
+SEGMENT_CREATE: Versions = {
+    (1, 0): _create("segment", _SEGMENT_1_0, _SEGMENT_REQUIRED),
+    (1, 2): _create("segment", _SEGMENT_1_2, _SEGMENT_REQUIRED),
+}
+SEGMENT_UPDATE: Versions = {
+    (1, 0): _update("segment", _SEGMENT_1_0),
+    (1, 2): _update("segment", _SEGMENT_1_2),
+}
+HOST_CREATE: Versions = {
+    (1, 0): _create("host", _HOST, ["name", "type", "control_attributes"]),
+}
+HOST_UPDATE: Versions = {(1, 0): _update("host", _HOST)}
+
+_ANY_PAYLOAD: _Schema = {
+    "type": "object",
+    "patternProperties": {
+        "^[a-zA-Z0-9-_:. ]{1,255}$": {"type": "string", "maxLength": 255},
+    },
+    "additionalProperties": False,
+}
+
+_NOTIFICATION: _Schema = {
+    "type": {"type": "string", "enum": tuple(str(kind) for kind in NotificationType)},
+    "hostname": _HOSTNAME,
+    "generated_time": _TIME,
+    "payload": _ANY_PAYLOAD,
+}
+
+NOTIFICATION_CREATE: Versions = {
+    (1, 0): _enveloped(
+        "notification",
+        {
+            "type": "object",
+            "properties": _NOTIFICATION,
+            "required": list(_NOTIFICATION),
+            "additionalProperties": False,
+        },
+    )
+}
+
+
+def _payload(properties: _Schema, required: list[str]) -> Draft4Validator:
+    return _validator(
+        {
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": False,
+        }
+    )
+
+
+def _one_of(*values: str) -> _Schema:
+    return {"enum": values, "type": "string"}
+
+
+_FREE: _Schema = {"type": "string", "minLength": 1, "maxLength": 255}
+
+PAYLOADS: Mapping[str, Draft4Validator] = {
+    NotificationType.COMPUTE_HOST: _payload(
+        {
+            "host_status": _one_of("NORMAL", "UNKNOWN"),
+            "cluster_status": _one_of("ONLINE", "OFFLINE"),
+            "event": _one_of("STARTED", "STOPPED"),
+        },
+        ["event"],
+    ),
+    NotificationType.PROCESS: _payload(
+        {
+            "process_name": {"type": "string", "minLength": 1, "maxLength": 4096},
+            "event": _one_of("STARTED", "STOPPED"),
+        },
+        ["process_name", "event"],
+    ),
+    NotificationType.VM: _payload(
+        {
+            "instance_uuid": {"type": "string", "format": "uuid"},
+            "vir_domain_event": _FREE,
+            "event": _FREE,
+        },
+        ["instance_uuid", "vir_domain_event", "event"],
+    ),
+}
+"""What the payload of a notification looks like, by its type; checked after the policy."""

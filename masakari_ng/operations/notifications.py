@@ -1,0 +1,163 @@
+"""What can be done with notifications. Spec: rest-api §13."""
+
+import functools
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import iso8601
+from sqlalchemy.orm import Session
+
+from masakari_ng import errors
+from masakari_ng.db import hosts, notifications, workflows
+from masakari_ng.db.paging import Page
+from masakari_ng.db.session import Database
+from masakari_ng.domain import Notification, NotificationType, RequestContext, TaskDetails
+from masakari_ng.messaging.client import EngineClient
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """What a monitor says.
+
+    Attributes:
+        hostname: as sent; the database compares it without regard to case.
+        generated_time: naive UTC, with the fraction as sent.
+    """
+
+    kind: NotificationType
+    hostname: str
+    generated_time: datetime
+    payload: dict[str, str]
+
+
+class Notifications:
+    """Notifications of one database, handed on to the engines.
+
+    Args:
+        database: masakari's tables.
+        engine: where reports are cast to.
+        workflows: taskflow's tables, if this service may read them.
+        window: seconds within which an equal report is a duplicate.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        engine: EngineClient,
+        *,
+        workflows: Database | None,
+        window: int,
+    ) -> None:
+        self._database = database
+        self._engine = engine
+        self._workflows = workflows
+        self._window = timedelta(seconds=window)
+
+    def listed(self, page: Page, filters: Mapping[str, str]) -> list[Notification]:
+        """One page of the notifications.
+
+        Args:
+            page: which part.
+            filters: `type`, `status`, `source_host_uuid`, `generated-since`, as text.
+
+        Raises:
+            InvalidFilter: `generated-since` is no time.
+        """
+        wanted: dict[str, Any] = dict(filters)
+        if "generated-since" in wanted:
+            wanted["generated_since"] = _since(wanted.pop("generated-since"))
+        return self._database.read(lambda session: notifications.listed(session, page, **wanted))
+
+    def show(self, uuid: str) -> Notification:
+        """One notification.
+
+        Raises:
+            NotificationNotFound: there is none.
+        """
+        return self._database.read(lambda session: notifications.by_uuid(session, uuid))
+
+    def details(self, uuid: str) -> list[TaskDetails]:
+        """What the tasks of its recovery have reported.
+
+        Raises:
+            WorkflowDetailsUnavailable: this service does not know taskflow's database.
+        """
+        if self._workflows is None:
+            raise errors.WorkflowDetailsUnavailable(
+                "[taskflow] connection is not set, so the details of a recovery cannot be read"
+            )
+        return self._workflows.read(lambda session: workflows.details(session, uuid))
+
+    def create(self, caller: RequestContext, fields: Mapping[str, Any]) -> Notification:
+        """Record a report and tell the engines.
+
+        The row is committed before the cast, so an engine finds it however the cast goes.
+
+        Args:
+            caller: travels with the cast.
+            fields: `type`, `hostname`, `generated_time`, `payload`, held against their schemas.
+
+        Raises:
+            HostNotFoundByName: no segment has this host.
+            HostOnMaintenance: reports of this host are not wanted.
+            DuplicateNotification: the same failure was reported already.
+        """
+        report = _Report(
+            kind=NotificationType(fields["type"]),
+            hostname=fields["hostname"],
+            generated_time=_instant(fields["generated_time"]),
+            payload=fields["payload"],
+        )
+        host = self._database.read(lambda session: hosts.by_name(session, report.hostname))
+        created = self._database.write(
+            functools.partial(_store, host_uuid=host.uuid, report=report, window=self._window)
+        )
+        try:
+            self._engine.process_notification(caller, created)
+        except errors.BrokerUnavailable as error:
+            log.warning(
+                "Notification %s is stored, but no engine could be told; one will find it: %s",
+                created.notification_uuid,
+                error,
+            )
+        return created
+
+
+def _store(session: Session, host_uuid: str, report: _Report, window: timedelta) -> Notification:
+    """Everything that decides about a report, in one transaction.
+
+    The first statement makes equal reports queue up, so that the second sees the row of the first.
+    """
+    notifications.intake(session, host_uuid, report.kind)
+    host = hosts.by_name(session, report.hostname)
+    if host.on_maintenance:
+        raise errors.HostOnMaintenance(report.hostname, report.kind)
+    since = report.generated_time - window
+    earlier = notifications.reported_since(session, host.uuid, report.kind, since)
+    if any(other.payload == report.payload for other in earlier):
+        raise errors.DuplicateNotification(report.hostname, report.kind)
+    return notifications.create(
+        session,
+        type=report.kind,
+        generated_time=report.generated_time,
+        source_host_uuid=host.uuid,
+        payload=report.payload,
+        failover_segment_uuid=host.failover_segment_id,
+    )
+
+
+def _instant(text: str) -> datetime:
+    """Naive UTC from ISO 8601; a time without offset is UTC."""
+    return iso8601.parse_date(text).astimezone(UTC).replace(tzinfo=None)
+
+
+def _since(text: str) -> datetime:
+    try:
+        return _instant(text)
+    except iso8601.ParseError as error:
+        raise errors.InvalidFilter("Invalid generated-since value") from error

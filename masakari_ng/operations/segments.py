@@ -1,0 +1,87 @@
+"""What can be done with segments. Spec: rest-api §11."""
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from oslo_utils import strutils
+from sqlalchemy.orm import Session
+
+from masakari_ng import errors
+from masakari_ng.db import segments
+from masakari_ng.db.paging import Page
+from masakari_ng.db.session import Database
+from masakari_ng.domain import Segment
+
+Fields = Mapping[str, Any]
+"""Properties of a request that has been held against its schema."""
+
+
+class Segments:
+    """Segments of one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def listed(self, page: Page, filters: Mapping[str, str]) -> list[Segment]:
+        """One page of the segments.
+
+        Args:
+            page: which part.
+            filters: `recovery_method`, `service_type`, `enabled`, as text.
+        """
+        return self._database.read(lambda session: segments.listed(session, page, **filters))
+
+    def show(self, uuid: str) -> Segment:
+        """One segment.
+
+        Raises:
+            SegmentNotFound: there is none.
+        """
+        return self._database.read(lambda session: segments.by_uuid(session, uuid))
+
+    def create(self, fields: Fields) -> Segment:
+        """Create a segment.
+
+        Raises:
+            SegmentExists: the name is taken.
+        """
+        enabled = strutils.bool_from_string(fields.get("enabled", True), strict=True)
+        values = {**fields, "enabled": enabled}
+        return self._database.write(lambda session: segments.create(session, **values))
+
+    def update(self, uuid: str, fields: Fields) -> Segment:
+        """Change a segment. As in upstream, any text for `enabled` means true here.
+
+        Raises:
+            SegmentNotFound: there is none.
+            SegmentInUse: one of its hosts is being recovered.
+            SegmentExists: the name is taken.
+        """
+        changes = dict(fields)
+        if "enabled" in changes:
+            changes["enabled"] = bool(changes["enabled"])
+        return self._database.write(functools.partial(_update, uuid=uuid, changes=changes))
+
+    def delete(self, uuid: str) -> None:
+        """Delete a segment with its hosts.
+
+        Raises:
+            SegmentNotFound: there is none.
+            SegmentInUse: one of its hosts is being recovered.
+        """
+        self._database.write(functools.partial(_delete, uuid=uuid))
+
+
+def _update(session: Session, uuid: str, changes: Mapping[str, object]) -> Segment:
+    segments.by_uuid(session, uuid)
+    if segments.in_use(session, uuid):
+        raise errors.SegmentInUse(uuid, "updated")
+    return segments.update(session, uuid, changes)
+
+
+def _delete(session: Session, uuid: str) -> None:
+    segments.by_uuid(session, uuid)
+    if segments.in_use(session, uuid):
+        raise errors.SegmentInUse(f"({uuid})", "deleted")
+    segments.delete(session, uuid)
