@@ -1,0 +1,1 @@
+"""A simulated cloud and what can be shown on it."""
