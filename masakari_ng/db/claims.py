@@ -5,18 +5,19 @@ engines; the others wait. Whoever holds a claim keeps its heartbeat young. Ages 
 database's clock alone, so the clocks of engines may differ. Each change is one statement that says
 whom it expects to hold the claim, also where reading under a lock would do: Galera compares only
 what was written. All lock the claim before the notification.
+
+Work may run again although it was committed (`Database.write`): `take`, `promote` and `take_over`
+then find the claim that they made and give it once more, `release` raises `ClaimLost`, and the
+others may be repeated at will.
 """
 
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, DateTime, and_, delete, insert, literal, select, update
-from sqlalchemy.ext.compiler import compiles
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, func
 from sqlalchemy.orm import Session
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.expression import FunctionElement
 
 from masakari_ng import errors
 from masakari_ng.db import notifications
@@ -27,31 +28,6 @@ from masakari_ng.domain import Claim, Notification, NotificationStatus
 _NOBODY = ""
 _LONG_AGO = datetime(1970, 1, 1)
 _WAITED_FROM = frozenset({NotificationStatus.NEW, NotificationStatus.ERROR})
-
-
-class _SecondsAgo(FunctionElement[datetime]):
-    """An instant by the database's clock, naive UTC."""
-
-    type = DateTime()
-    inherit_cache = True
-
-
-@compiles(_SecondsAgo, "mysql", "mariadb")
-def _on_mysql(element: _SecondsAgo, compiler: SQLCompiler, **kwargs: Any) -> str:
-    return f"(UTC_TIMESTAMP() - INTERVAL {compiler.process(element.clauses, **kwargs)} SECOND)"
-
-
-@compiles(_SecondsAgo, "sqlite")
-def _on_sqlite(element: _SecondsAgo, compiler: SQLCompiler, **kwargs: Any) -> str:
-    return f"datetime('now', -({compiler.process(element.clauses, **kwargs)}) || ' seconds')"
-
-
-def _seconds_ago(seconds: float) -> _SecondsAgo:
-    return _SecondsAgo(literal(seconds))
-
-
-def _now() -> _SecondsAgo:
-    return _seconds_ago(0)
 
 
 def take(
@@ -70,8 +46,9 @@ def take(
         expected: statuses in which the notification may be taken.
 
     Returns:
-        A working claim, or a waiting one that leaves the status as it is. None: somebody has a
-        claim on the notification already, or its status is none of the expected ones.
+        A working claim, or a waiting one that leaves the status as it is; the one that this engine
+        has already, if it has. None: another engine has a claim on the notification, or its status
+        is none of the expected ones.
     """
     claim = Claim(
         notification_uuid=notification.notification_uuid,
@@ -83,14 +60,13 @@ def take(
     if not _inserted(session, claim):
         claim = replace(claim, working=False)
         if not _inserted(session, claim):
-            return None
+            uuid = ClaimRow.notification_uuid == claim.notification_uuid
+            return _first(session, uuid, ClaimRow.engine == engine)
     if claim.working:
         may = _set_running(session, claim, expected)
     else:
-        status = NotificationRow.status
-        uuid = NotificationRow.notification_uuid
-        found = session.scalar(select(status).where(uuid == claim.notification_uuid))
-        may = found in expected
+        uuid = NotificationRow.notification_uuid == claim.notification_uuid
+        may = session.scalar(sa.select(NotificationRow.status).where(uuid)) in expected
     if not may:
         release(session, claim)
         return None
@@ -101,17 +77,13 @@ def promote(session: Session, claim: Claim) -> Claim | None:
     """Let a waiting claim work; the status becomes `running`.
 
     Returns:
-        The working claim. None: its host is still worked on, or the claim is gone, or has been
-        dropped here because the notification needs no recovery any more.
+        The working claim, also if it works already. None: its host is still worked on, or the claim
+        is gone, or has been dropped here because the notification needs no recovery any more.
     """
-    waits = and_(_mine(claim), ClaimRow.working_host.is_(None))
-    values = {"working_host": claim.source_host_uuid, "heartbeat": _now()}
-    try:
-        with translated():
-            if not _updated(session, waits, values):
-                return None
-    except errors.DuplicateKey:
-        return None
+    waits = sa.update(ClaimRow).where(_mine(claim), ClaimRow.working_host.is_(None))
+    values = {"working_host": claim.source_host_uuid, "heartbeat": _ago(session, 0)}
+    if not _done(session, waits.values(values)):
+        return _first(session, _mine(claim), ClaimRow.working_host.is_not(None))
     if not _set_running(session, claim, _WAITED_FROM):
         release(session, claim)
         return None
@@ -120,7 +92,7 @@ def promote(session: Session, claim: Claim) -> Claim | None:
 
 def waiting(session: Session, engine: str) -> list[Claim]:
     """Claims of an engine that wait for their host, in the order in which they were taken."""
-    return _selected(session, and_(ClaimRow.engine == engine, ClaimRow.working_host.is_(None)))
+    return _selected(session, ClaimRow.engine == engine, ClaimRow.working_host.is_(None))
 
 
 def held(session: Session, engine: str) -> list[Claim]:
@@ -130,12 +102,14 @@ def held(session: Session, engine: str) -> list[Claim]:
 
 def stale(session: Session, timeout: float) -> list[Claim]:
     """Claims of any engine without a heartbeat for more than `timeout` seconds."""
-    return _selected(session, ClaimRow.heartbeat < _seconds_ago(timeout))
+    return _selected(session, ClaimRow.heartbeat < _ago(session, timeout))
 
 
 def live(session: Session, timeout: float) -> frozenset[str]:
     """Uuids of the notifications whose claims had a heartbeat within `timeout` seconds."""
-    query = select(ClaimRow.notification_uuid).where(ClaimRow.heartbeat >= _seconds_ago(timeout))
+    query = sa.select(ClaimRow.notification_uuid).where(
+        ClaimRow.heartbeat >= _ago(session, timeout)
+    )
     return frozenset(session.scalars(query))
 
 
@@ -145,19 +119,21 @@ def beat(session: Session, engine: str) -> int:
     Returns:
         How many it still has.
     """
-    return _updated(session, ClaimRow.engine == engine, {"heartbeat": _now()})
+    mine = sa.update(ClaimRow).where(ClaimRow.engine == engine)
+    return affected(session, mine.values(heartbeat=_ago(session, 0)))
 
 
 def take_over(session: Session, claim: Claim, engine: str, timeout: float) -> Claim | None:
     """Make a stale claim one's own, working or waiting as it was.
 
     Returns:
-        The claim with a higher version. None: its engine has come back, or another was faster.
+        The claim with a higher version, also if this engine has it already. None: its engine has
+        come back, or another was faster.
     """
     taken = replace(claim, engine=engine, version=claim.version + 1)
-    dead = and_(_mine(claim), ClaimRow.heartbeat < _seconds_ago(timeout))
-    values = {"engine": taken.engine, "version": taken.version, "heartbeat": _now()}
-    return taken if _updated(session, dead, values) else None
+    dead = sa.update(ClaimRow).where(_mine(claim), ClaimRow.heartbeat < _ago(session, timeout))
+    values = {"engine": engine, "version": taken.version, "heartbeat": _ago(session, 0)}
+    return taken if _done(session, dead.values(values)) else _first(session, _mine(taken))
 
 
 def verify(session: Session, claim: Claim) -> None:
@@ -166,8 +142,8 @@ def verify(session: Session, claim: Claim) -> None:
     Raises:
         ClaimLost: another engine has it, or nobody.
     """
-    if not _updated(session, _mine(claim), {"heartbeat": _now()}):
-        raise _lost(claim)
+    mine = sa.update(ClaimRow).where(_mine(claim))
+    _must(session, mine.values(heartbeat=_ago(session, 0)), claim)
 
 
 def release(session: Session, claim: Claim) -> None:
@@ -176,8 +152,7 @@ def release(session: Session, claim: Claim) -> None:
     Raises:
         ClaimLost: another engine has it, or nobody.
     """
-    if not affected(session, delete(ClaimRow).where(_mine(claim))):
-        raise _lost(claim)
+    _must(session, sa.delete(ClaimRow).where(_mine(claim)), claim)
 
 
 def hand_over(session: Session, claim: Claim) -> None:
@@ -185,26 +160,47 @@ def hand_over(session: Session, claim: Claim) -> None:
 
     It belongs to nobody then, so that whatever still runs here can write nothing any more.
     """
-    _updated(session, _mine(claim), {"engine": _NOBODY, "heartbeat": _LONG_AGO})
+    mine = sa.update(ClaimRow).where(_mine(claim))
+    affected(session, mine.values(engine=_NOBODY, heartbeat=_LONG_AGO))
+
+
+def _ago(session: Session, seconds: float) -> ColumnElement[datetime]:
+    """An instant by the database's clock, naive UTC."""
+    if session.get_bind().dialect.name == "sqlite":
+        return func.datetime("now", f"{-seconds} seconds", type_=sa.DateTime)
+    now = func.utc_timestamp()
+    return func.timestampadd(sa.text("SECOND"), -seconds, now, type_=sa.DateTime)
 
 
 def _inserted(session: Session, claim: Claim) -> bool:
     """Insert; False if the notification has a claim or, for a working one, its host has."""
+    now = _ago(session, 0)
     values = {
         "notification_uuid": claim.notification_uuid,
         "source_host_uuid": claim.source_host_uuid,
         "working_host": claim.source_host_uuid if claim.working else None,
         "engine": claim.engine,
         "version": claim.version,
-        "claimed_at": _now(),
-        "heartbeat": _now(),
+        "claimed_at": now,
+        "heartbeat": now,
     }
+    return _done(session, sa.insert(ClaimRow).values(values))
+
+
+def _done(session: Session, statement: sa.UpdateBase) -> bool:
+    """Execute; False if no row meets its condition, or its host is worked on already."""
     try:
         with translated():
-            session.execute(insert(ClaimRow).values(values))
+            return affected(session, statement) > 0
     except errors.DuplicateKey:  # It undid the statement alone, on MariaDB and on SQLite.
         return False
-    return True
+
+
+def _must(session: Session, statement: sa.UpdateBase, claim: Claim) -> None:
+    if not affected(session, statement):
+        raise errors.ClaimLost(
+            f"Notification {claim.notification_uuid} has been taken over by another engine"
+        )
 
 
 def _set_running(session: Session, claim: Claim, expected: Collection[NotificationStatus]) -> bool:
@@ -214,35 +210,24 @@ def _set_running(session: Session, claim: Claim, expected: Collection[Notificati
 
 
 def _mine(claim: Claim) -> ColumnElement[bool]:
-    return and_(
+    return sa.and_(
         ClaimRow.notification_uuid == claim.notification_uuid,
         ClaimRow.engine == claim.engine,
         ClaimRow.version == claim.version,
     )
 
 
-def _selected(session: Session, condition: ColumnElement[bool]) -> list[Claim]:
-    query = select(ClaimRow.__table__).where(condition).order_by(ClaimRow.claimed_at)
-    return [_record(found) for found in session.execute(query)]
-
-
-def _updated(session: Session, condition: ColumnElement[bool], values: dict[str, Any]) -> int:
-    statement = update(ClaimRow).where(condition).values(values)
-    # Without the option SQLAlchemy reads the rows first, to refresh what the session knows.
-    return affected(session, statement.execution_options(synchronize_session=False))
-
-
-def _lost(claim: Claim) -> errors.ClaimLost:
-    return errors.ClaimLost(
-        f"Notification {claim.notification_uuid} has been taken over by another engine"
+def _selected(session: Session, *conditions: ColumnElement[bool]) -> list[Claim]:
+    query = sa.select(
+        ClaimRow.notification_uuid,
+        ClaimRow.source_host_uuid,
+        ClaimRow.engine,
+        ClaimRow.version,
+        ClaimRow.working_host.is_not(None).label("working"),
     )
+    found = session.execute(query.where(*conditions).order_by(ClaimRow.claimed_at))
+    return [Claim(**row._asdict()) for row in found]
 
 
-def _record(row: Any) -> Claim:
-    return Claim(
-        notification_uuid=row.notification_uuid,
-        source_host_uuid=row.source_host_uuid,
-        engine=row.engine,
-        version=row.version,
-        working=row.working_host is not None,
-    )
+def _first(session: Session, *conditions: ColumnElement[bool]) -> Claim | None:
+    return next(iter(_selected(session, *conditions)), None)

@@ -4,17 +4,28 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Select, select
+from sqlalchemy import Select
 from sqlalchemy.orm import Session
 
 from masakari_ng import errors
 from masakari_ng.db import segments
 from masakari_ng.db.paging import Page, rows_of
-from masakari_ng.db.rows import HostRow, SegmentRow, add, bury, change
+from masakari_ng.db.rows import (
+    HostRow,
+    SegmentRow,
+    add,
+    bury,
+    change,
+    live,
+    one,
+    shown,
+    unique,
+)
 from masakari_ng.domain import Host
 
-_HOST = HostRow.__table__.columns
-_SEGMENT = SegmentRow.__table__.columns
+_HOST = [column.name for column in shown(HostRow)]
+_SEGMENT = {column.name: column.label(f"segment_{column.name}") for column in shown(SegmentRow)}
+"""By name in its table; under that name a host's row has its own."""
 
 
 def create(
@@ -33,19 +44,18 @@ def create(
         HostExists: a live host of any segment has this name.
     """
     uuid = str(uuid4())
-    values = {
-        "uuid": uuid,
-        "failover_segment_id": segment_uuid,
-        "name": name,
-        "type": type,
-        "control_attributes": control_attributes,
-        "reserved": reserved,
-        "on_maintenance": on_maintenance,
-    }
-    try:
-        add(session, HostRow, values)
-    except errors.DuplicateKey as error:
-        raise errors.HostExists(name) from error
+    with unique(errors.HostExists(name)):
+        add(
+            session,
+            HostRow,
+            uuid=uuid,
+            failover_segment_id=segment_uuid,
+            name=name,
+            type=type,
+            control_attributes=control_attributes,
+            reserved=reserved,
+            on_maintenance=on_maintenance,
+        )
     return by_uuid(session, uuid)
 
 
@@ -55,10 +65,7 @@ def by_uuid(session: Session, uuid: str) -> Host:
     Raises:
         HostNotFound: there is none.
     """
-    found = _found(session, HostRow.uuid == uuid)
-    if found is None:
-        raise errors.HostNotFound(uuid)
-    return _record(found)
+    return _record(one(session, _live(uuid=uuid), errors.HostNotFound(uuid)))
 
 
 def in_segment(session: Session, segment_uuid: str, uuid: str) -> Host:
@@ -67,10 +74,8 @@ def in_segment(session: Session, segment_uuid: str, uuid: str) -> Host:
     Raises:
         HostNotFoundUnderSegment: there is none, in this segment.
     """
-    found = _found(session, HostRow.uuid == uuid, HostRow.failover_segment_id == segment_uuid)
-    if found is None:
-        raise errors.HostNotFoundUnderSegment(uuid, segment_uuid)
-    return _record(found)
+    query = _live(uuid=uuid, failover_segment_id=segment_uuid)
+    return _record(one(session, query, errors.HostNotFoundUnderSegment(uuid, segment_uuid)))
 
 
 def by_name(session: Session, name: str) -> Host:
@@ -79,10 +84,7 @@ def by_name(session: Session, name: str) -> Host:
     Raises:
         HostNotFoundByName: there is none.
     """
-    found = _found(session, HostRow.name == name)
-    if found is None:
-        raise errors.HostNotFoundByName(name)
-    return _record(found)
+    return _record(one(session, _live(name=name), errors.HostNotFoundByName(name)))
 
 
 def update(session: Session, uuid: str, changes: Mapping[str, object]) -> Host:
@@ -92,14 +94,9 @@ def update(session: Session, uuid: str, changes: Mapping[str, object]) -> Host:
         HostNotFound: no live host has this uuid.
         HostExists: another live host has the new name.
     """
-    found = _found(session, HostRow.uuid == uuid)
-    if found is None:
-        raise errors.HostNotFound(uuid)
-    try:
+    found = one(session, _live(uuid=uuid), errors.HostNotFound(uuid))
+    with unique(errors.HostExists(str(changes.get("name")))):
         change(session, HostRow, found, changes)
-    except errors.DuplicateKey as error:
-        name = changes.get("name")
-        raise errors.HostExists(None if name is None else str(name)) from error
     return by_uuid(session, uuid)
 
 
@@ -127,32 +124,23 @@ def listed(
     Raises:
         Invalid: as `paging.rows_of`.
     """
-    query = _live().where(HostRow.failover_segment_id == segment_uuid)
-    if type is not None:
-        query = query.where(HostRow.type == type)
-    if reserved is not None:
-        query = query.where(HostRow.reserved == reserved)
-    if on_maintenance is not None:
-        query = query.where(HostRow.on_maintenance == on_maintenance)
+    query = _live(
+        failover_segment_id=segment_uuid,
+        type=type,
+        reserved=reserved,
+        on_maintenance=on_maintenance,
+    )
     return [_record(found) for found in rows_of(session, HostRow, query, page)]
 
 
-def _live() -> Select[Any]:
-    # The names of the segment's columns are taken; `_record` goes by position.
-    labelled = [column.label(f"segment_{column.name}") for column in _SEGMENT]
+def _live(**wanted: object) -> Select[Any]:
     joined = SegmentRow.uuid == HostRow.failover_segment_id
-    return select(*_HOST, *labelled).join(SegmentRow, joined).where(HostRow.deleted == 0)
-
-
-def _found(session: Session, *conditions: ColumnElement[bool]) -> Any:
-    return session.execute(_live().where(*conditions)).first()
+    return live(HostRow, **wanted).add_columns(*_SEGMENT.values()).join(SegmentRow, joined)
 
 
 def _record(found: Any) -> Host:
-    values = dict(zip(_HOST.keys(), found[: len(_HOST)], strict=True))
-    values["segment"] = segments.record(
-        dict(zip(_SEGMENT.keys(), found[len(_HOST) :], strict=True))
-    )
-    for flag in ("deleted", "reserved", "on_maintenance"):
+    values = dict(zip(_HOST, found, strict=False))  # The segment's columns stand behind.
+    segment = dict(zip(_SEGMENT, found[len(_HOST) :], strict=True))
+    for flag in ("reserved", "on_maintenance"):
         values[flag] = bool(values[flag])
-    return Host(**values)
+    return Host(**values, segment=segments.record(segment))

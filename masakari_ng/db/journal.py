@@ -1,5 +1,7 @@
 """Queries on the journal: what a takeover must know of each instance of a host's recovery."""
 
+import dataclasses
+
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
@@ -11,25 +13,20 @@ def plan(session: Session, vmove: VMove) -> None:
     """Open the entry of a move that nothing has been done for.
 
     Raises:
-        DuplicateKey: it has an entry.
+        DuplicateKey: it has an entry, maybe from a run whose commit went unnoticed.
     """
-    session.execute(
-        sa.insert(JournalRow).values(
-            vmove_uuid=vmove.uuid,
-            notification_uuid=vmove.notification_uuid,
-            instance_uuid=vmove.instance_uuid,
-            stop_after=False,
-            error_after=False,
-            locked=False,
-            evacuate_sent=False,
-        )
+    entry = JournalEntry(
+        vmove_uuid=vmove.uuid,
+        notification_uuid=vmove.notification_uuid,
+        instance_uuid=vmove.instance_uuid,
     )
+    session.execute(sa.insert(JournalRow).values(dataclasses.asdict(entry)))
 
 
 def of_notification(session: Session, uuid: str) -> list[JournalEntry]:
     """Entries of one notification, in no particular order."""
-    query = sa.select(JournalRow).where(JournalRow.notification_uuid == uuid)
-    return [_record(found) for found in session.scalars(query)]
+    query = sa.select(JournalRow.__table__).where(JournalRow.notification_uuid == uuid)
+    return [JournalEntry(**found._asdict()) for found in session.execute(query)]
 
 
 def update(session: Session, vmove_uuid: str, **changes: object) -> None:
@@ -47,17 +44,3 @@ def clear(session: Session, notification_uuid: str) -> None:
 def forget(session: Session, vmove_uuid: str) -> None:
     """Drop one entry."""
     session.execute(sa.delete(JournalRow).where(JournalRow.vmove_uuid == vmove_uuid))
-
-
-def _record(row: JournalRow) -> JournalEntry:
-    return JournalEntry(
-        vmove_uuid=row.vmove_uuid,
-        notification_uuid=row.notification_uuid,
-        instance_uuid=row.instance_uuid,
-        vm_state=row.vm_state,
-        compare_state=row.compare_state,
-        stop_after=row.stop_after,
-        error_after=row.error_after,
-        locked=row.locked,
-        evacuate_sent=row.evacuate_sent,
-    )

@@ -6,7 +6,6 @@ masakari-ng's own tables. taskflow's tables are upgraded by taskflow.
 
 import contextlib
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import sqlalchemy
@@ -67,20 +66,23 @@ def sync(
         DatabaseUnavailable: it cannot be reached, or refuses a statement.
     """
     log.info("Applying migration(s)")
-    with _refusing(), translated():
-        _adopt_legacy(database, force=force)
-        for chain in _VERSION_TABLES:
-            _run(database, chain, f"{chain}@head")
-        log.info("Loading masakari notification driver %r", driver)
-        if driver != _DRIVER:
-            raise errors.ConfigurationError(
-                f"No 'masakari.driver' driver found, looking for {driver!r}"
-            )
-        if not taskflow_connection:
-            raise errors.ConfigurationError(
-                "[taskflow] connection should be configured to use this driver."
-            )
-        _upgrade_workflows(taskflow_connection)
+    try:
+        with translated():
+            _adopt_legacy(database, force=force)
+            for chain in _VERSION_TABLES:
+                _run(database, chain, f"{chain}@head")
+            log.info("Loading masakari notification driver %r", driver)
+            if driver != _DRIVER:
+                raise errors.ConfigurationError(
+                    f"No 'masakari.driver' driver found, looking for {driver!r}"
+                )
+            if not taskflow_connection:
+                raise errors.ConfigurationError(
+                    "[taskflow] connection should be configured to use this driver."
+                )
+            _upgrade_workflows(taskflow_connection)
+    except (CommandError, StorageFailure) as error:  # Unknown revision; a step that failed.
+        raise errors.MigrationRefused(str(error)) from error
     log.info("Migration(s) applied")
 
 
@@ -99,15 +101,6 @@ def version(database: Database) -> str | None:
     return database.read(_revision)
 
 
-@contextlib.contextmanager
-def _refusing() -> Iterator[None]:
-    """Their way to say that a revision is unknown or a step failed becomes ours."""
-    try:
-        yield
-    except (CommandError, StorageFailure) as error:
-        raise errors.MigrationRefused(str(error)) from error
-
-
 def _revision(session: Session) -> str | None:
     options = {"version_table": _VERSION_TABLES["masakari"]}
     return MigrationContext.configure(session.connection(), opts=options).get_current_revision()
@@ -121,9 +114,9 @@ def _adopt_legacy(database: Database, *, force: bool) -> None:
     if legacy < min(_LEGACY_STAMPS):
         raise errors.MigrationRefused(_TOO_OLD % legacy)
     newest = max(_LEGACY_STAMPS)
-    if legacy > newest and not force:
-        raise errors.MigrationRefused(_TOO_NEW % legacy)
     if legacy > newest:
+        if not force:
+            raise errors.MigrationRefused(_TOO_NEW % legacy)
         log.warning("Going on from unknown version %03d as asked", legacy)
     log.info(
         "The database is still under sqlalchemy-migrate control; fake applying the initial "
@@ -134,12 +127,11 @@ def _adopt_legacy(database: Database, *, force: bool) -> None:
 
 def _legacy_version(session: Session) -> int | None:
     """Version of sqlalchemy-migrate, None where alembic has taken over or nothing is there."""
-    if not sqlalchemy.inspect(session.connection()).has_table("migrate_version"):
+    legacy = sqlalchemy.inspect(session.connection()).has_table("migrate_version")
+    if not legacy or _revision(session) is not None:
         return None
-    if _revision(session) is not None:
-        return None
-    found = session.scalar(sqlalchemy.text("SELECT version FROM migrate_version"))
-    return None if found is None else int(found)
+    found: int | None = session.scalar(sqlalchemy.text("SELECT version FROM migrate_version"))
+    return found
 
 
 def _run(database: Database, chain: str, revision: str, *, stamp: bool = False) -> None:

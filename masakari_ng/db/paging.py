@@ -1,5 +1,6 @@
 """Sorting and pages of all lists. Spec: data-model §6, rest-api §9."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +10,9 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from masakari_ng import errors
-from masakari_ng.db.rows import ENUM_ORDER, StoredRow
+from masakari_ng.db.rows import StoredRow, one
 
-_DEFAULT_KEY = "created_at"
 _LAST_KEYS = ("created_at", "id")
-_DIRECTIONS = ("asc", "desc")
 _ID = re.compile(r"[0-9]{1,18}")
 
 
@@ -57,39 +56,36 @@ def rows_of(
     marker = None if page.marker is None else _marker(session, row, page.marker)
     columns = [(_column(row, key), descending) for key, descending in order]
     if marker is not None:
-        values = [marker[key] for key, _ in order]
-        query = query.where(_after(columns, values))
+        query = query.where(_after(columns, marker))
     for column, descending in columns:
         sortable = _sortable(column)
-        query = query.order_by(sortable.desc() if descending else sortable.asc())
+        query = query.order_by(sortable.desc() if descending else sortable)
     return session.execute(query.limit(page.limit)).all()
 
 
 def _order(page: Page) -> list[tuple[str, bool]]:
     """Keys with True for descending, ended by those that make the order total."""
-    keys = list(page.sort_keys) or [_DEFAULT_KEY]
-    if not set(page.sort_dirs) <= set(_DIRECTIONS):
+    keys = list(page.sort_keys) or ["created_at"]
+    if not set(page.sort_dirs) <= {"asc", "desc"}:
         raise errors.InvalidInput("Unknown sort direction, must be 'asc' or 'desc'")
     if len(page.sort_dirs) > len(keys):
         raise errors.InvalidInput("Sort direction size exceeds sort key size")
     keys += [key for key in _LAST_KEYS if key not in keys]
     default = page.sort_dirs[0] if page.sort_dirs else "desc"
-    dirs = list(page.sort_dirs) + [default] * (len(keys) - len(page.sort_dirs))
-    return [(key, direction == "desc") for key, direction in zip(keys, dirs, strict=True)]
+    pairs = itertools.zip_longest(keys, page.sort_dirs, fillvalue=default)
+    return [(key, direction == "desc") for key, direction in pairs]
 
 
-def _marker(session: Session, row: type[StoredRow], text: str) -> dict[str, Any]:
+def _marker(session: Session, row: type[StoredRow], text: str) -> sa.RowMapping:
     """The last row of the previous page.
 
     The text must be an integer: MariaDB would compare `7abc` as 7. Spec: faults row 22.
     """
     if not _ID.fullmatch(text):
         raise errors.MarkerNotFound(text)
-    query = sa.select(*row.__table__.columns).where(row.id == int(text), row.deleted == 0)
-    found = session.execute(query).first()
-    if found is None:
-        raise errors.MarkerNotFound(text)
-    return dict(found._mapping)
+    query = sa.select(row.__table__).where(row.id == int(text), row.deleted == 0)
+    found: sa.RowMapping = one(session, query, errors.MarkerNotFound(text))._mapping
+    return found
 
 
 def _column(row: type[StoredRow], key: str) -> sa.ColumnElement[Any]:
@@ -103,28 +99,31 @@ def _sortable(column: Any) -> sa.ColumnElement[Any]:
     """What the column sorts by: an enum by position, on SQLite as on MariaDB."""
     if isinstance(column.type, sa.Boolean):
         return sa.type_coerce(column, sa.Integer)  # SQLAlchemy has no < for booleans
-    return sa.case(_positions(column), value=column) if _positions(column) else column
+    ranks = _ranks(column)
+    return sa.case(ranks, value=column) if ranks else column
 
 
-def _positions(column: Any) -> dict[str, int]:
-    return {value: number for number, value in enumerate(column.info.get(ENUM_ORDER, ()))}
+def _ranks(column: Any) -> dict[str, int]:
+    """Numbers of the values of an enum of the database; those that are text there have none."""
+    ranked = isinstance(column.type, sa.Enum) and column.type.native_enum
+    return {value: number for number, value in enumerate(column.type.enums)} if ranked else {}
 
 
-def _after(columns: Sequence[tuple[Any, bool]], values: Sequence[Any]) -> sa.ColumnElement[bool]:
+def _after(columns: Sequence[tuple[Any, bool]], marker: sa.RowMapping) -> sa.ColumnElement[bool]:
     """Lexicographically behind the marker; both databases take NULL as lowest."""
-    ways = []
-    equal: list[sa.ColumnElement[bool]] = []
-    for (column, descending), value in zip(columns, values, strict=True):
-        ways.append(sa.and_(*equal, _beyond(column, descending, value)))
-        equal.append(column.is_(None) if value is None else column == value)
-    return sa.or_(*ways)
+    behind: sa.ColumnElement[bool] = sa.false()
+    for column, descending in reversed(columns):
+        value = marker[column.name]
+        equal = column == value  # IS NULL for None
+        behind = sa.or_(_beyond(column, descending, value), sa.and_(equal, behind))
+    return behind
 
 
 def _beyond(column: Any, descending: bool, value: Any) -> sa.ColumnElement[bool]:
     if value is None:
         return sa.false() if descending else column.is_not(None)
     sortable = _sortable(column)
-    bound: object = _positions(column).get(value, value)
-    if descending:
-        return sa.or_(sortable < bound, column.is_(None)) if column.nullable else sortable < bound
-    return sortable > bound
+    bound: object = _ranks(column).get(value, value)
+    if not descending:
+        return sortable > bound
+    return sa.or_(sortable < bound, column.is_(None)) if column.nullable else sortable < bound

@@ -1,24 +1,37 @@
-"""The columns of every table, and how rows of upstream's are written. Spec: data-model §2, §6.
+"""The columns of every table, and how rows of upstream's are read and written.
 
-Enum columns are text here: a filter may compare them with any text.
+Spec: data-model §2, §6
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, cast
+from enum import StrEnum
+from typing import Any, ClassVar, cast
 
-from sqlalchemy import ColumnElement, CursorResult, String, Text, UpdateBase, insert, update
+import sqlalchemy as sa
+from sqlalchemy import String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
+from masakari_ng import errors
 from masakari_ng.db.session import translated
-from masakari_ng.domain import NotificationStatus, RecoveryMethod
+from masakari_ng.domain import (
+    NotificationStatus,
+    NotificationType,
+    RecoveryMethod,
+    VMoveStatus,
+    VMoveType,
+)
 
-ENUM_ORDER = "enum_order"
-"""Key of a column's `info`: values in the order of the database's enum, by which it sorts."""
+
+def _enum(members: type[StrEnum], *, native: bool) -> sa.Enum:
+    return sa.Enum(members, native_enum=native, values_callable=list)
 
 
 class Row(DeclarativeBase):
-    """Ancestor of all."""
+    """Ancestor of all; an enum may be compared with any text, whether it is text there or not."""
+
+    type_annotation_map: ClassVar[dict[Any, Any]] = {StrEnum: _enum(StrEnum, native=False)}
 
 
 class StoredRow(Row):
@@ -46,7 +59,7 @@ class SegmentRow(StoredRow):
     name: Mapped[str] = mapped_column(String(255))
     service_type: Mapped[str] = mapped_column(String(255))
     description: Mapped[str | None] = mapped_column(Text)
-    recovery_method: Mapped[str] = mapped_column(info={ENUM_ORDER: tuple(RecoveryMethod)})
+    recovery_method: Mapped[RecoveryMethod] = mapped_column(_enum(RecoveryMethod, native=True))
     enabled: Mapped[bool | None]
 
 
@@ -72,9 +85,9 @@ class NotificationRow(StoredRow):
     notification_uuid: Mapped[str] = mapped_column(String(36))
     generated_time: Mapped[datetime]
     source_host_uuid: Mapped[str] = mapped_column(String(36))
-    type: Mapped[str] = mapped_column(String(36))
+    type: Mapped[NotificationType]
     payload: Mapped[str | None] = mapped_column(Text)
-    status: Mapped[str] = mapped_column(info={ENUM_ORDER: tuple(NotificationStatus)})
+    status: Mapped[NotificationStatus] = mapped_column(_enum(NotificationStatus, native=True))
     failover_segment_uuid: Mapped[str | None] = mapped_column(String(36))
     message: Mapped[str | None] = mapped_column(Text)
 
@@ -92,8 +105,8 @@ class VMoveRow(StoredRow):
     dest_host: Mapped[str | None] = mapped_column(String(255))
     start_time: Mapped[datetime | None]
     end_time: Mapped[datetime | None]
-    type: Mapped[str | None] = mapped_column(String(36))
-    status: Mapped[str | None] = mapped_column(String(255))
+    type: Mapped[VMoveType | None]
+    status: Mapped[VMoveStatus | None]
     message: Mapped[str | None] = mapped_column(Text)
 
 
@@ -147,43 +160,61 @@ def now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None, microsecond=0)
 
 
-def add(session: Session, row: type[StoredRow], values: Mapping[str, Any]) -> None:
-    """Insert a live row.
+def shown(row: type[StoredRow]) -> list[sa.ColumnElement[Any]]:
+    """The columns of a live row's record, which is not marked as deleted by default."""
+    return [column for column in row.__table__.columns if column.name != "deleted"]
 
-    Raises:
-        DuplicateKey: a unique key is taken.
-    """
-    with translated():
-        session.execute(insert(row).values(created_at=now(), deleted=0, **values))
+
+def live(row: type[StoredRow], **wanted: object) -> sa.Select[Any]:
+    """Live rows whose columns are equal to what is wanted; None stands for anything."""
+    equal = [getattr(row, name) == value for name, value in wanted.items() if value is not None]
+    return sa.select(*shown(row)).where(row.deleted == 0, *equal)
+
+
+def one(session: Session, query: sa.Select[Any], missing: errors.MasakariError) -> Any:
+    """The first row of a query, or `missing` is raised."""
+    found = session.execute(query).first()
+    if found is None:
+        raise missing
+    return found
+
+
+@contextmanager
+def unique(taken: errors.Conflict) -> Iterator[None]:
+    """Raise `taken` if a statement finds a unique key taken."""
+    try:
+        with translated():
+            yield
+    except errors.DuplicateKey as error:
+        raise taken from error
+
+
+def add(session: Session, row: type[StoredRow], **values: object) -> None:
+    """Insert a live row."""
+    session.execute(sa.insert(row).values(created_at=now(), deleted=0, **values))
 
 
 def change(
     session: Session, row: type[StoredRow], found: Any, changes: Mapping[str, object]
 ) -> None:
-    """Write the columns that really change; without any, no statement is sent.
+    """Write the columns whose value is not that of `found`, the row as read in this transaction.
 
-    Args:
-        session: open transaction.
-        row: table.
-        found: its row as read in this transaction.
-        changes: wanted values by column name.
-
-    Raises:
-        DuplicateKey: a unique key is taken.
+    Where all are as wanted, no statement is sent.
     """
     real = {name: value for name, value in changes.items() if getattr(found, name) != value}
     if real:
-        statement = update(row).where(row.id == found.id, row.deleted == 0)
-        with translated():
-            session.execute(statement.values(updated_at=now(), **real))
+        statement = sa.update(row).where(row.id == found.id, row.deleted == 0)
+        affected(session, statement.values(updated_at=now(), **real))
 
 
-def bury(session: Session, row: type[StoredRow], condition: ColumnElement[bool]) -> int:
+def bury(session: Session, row: type[StoredRow], condition: sa.ColumnElement[bool]) -> int:
     """Delete softly what is live and meets the condition; gives the number of rows."""
-    statement = update(row).where(row.deleted == 0, condition)
+    statement = sa.update(row).where(row.deleted == 0, condition)
     return affected(session, statement.values(deleted=row.id, deleted_at=now()))
 
 
-def affected(session: Session, statement: UpdateBase) -> int:
+def affected(session: Session, statement: sa.UpdateBase) -> int:
     """Execute a change; gives the number of rows that met its condition."""
-    return cast("CursorResult[Any]", session.execute(statement)).rowcount
+    # Without the option SQLAlchemy may read the rows first, to refresh what the session knows.
+    statement = statement.execution_options(synchronize_session=False)
+    return cast("sa.CursorResult[Any]", session.execute(statement)).rowcount

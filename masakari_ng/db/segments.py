@@ -10,7 +10,17 @@ from sqlalchemy.orm import Session
 
 from masakari_ng import errors
 from masakari_ng.db.paging import Page, rows_of
-from masakari_ng.db.rows import HostRow, NotificationRow, SegmentRow, add, bury, change
+from masakari_ng.db.rows import (
+    HostRow,
+    NotificationRow,
+    SegmentRow,
+    add,
+    bury,
+    change,
+    live,
+    one,
+    unique,
+)
 from masakari_ng.domain import UNFINISHED, RecoveryMethod, Segment
 
 _NUMBER = re.compile(r"\s*([+-]?\d{1,9})")
@@ -31,18 +41,17 @@ def create(
         SegmentExists: a live segment has this name.
     """
     uuid = str(uuid4())
-    values = {
-        "uuid": uuid,
-        "name": name,
-        "service_type": service_type,
-        "recovery_method": recovery_method,
-        "description": description,
-        "enabled": enabled,
-    }
-    try:
-        add(session, SegmentRow, values)
-    except errors.DuplicateKey as error:
-        raise errors.SegmentExists(name) from error
+    with unique(errors.SegmentExists(name)):
+        add(
+            session,
+            SegmentRow,
+            uuid=uuid,
+            name=name,
+            service_type=service_type,
+            recovery_method=recovery_method,
+            description=description,
+            enabled=enabled,
+        )
     return by_uuid(session, uuid)
 
 
@@ -62,11 +71,8 @@ def update(session: Session, uuid: str, changes: Mapping[str, object]) -> Segmen
         SegmentNotFound: no live segment has this uuid.
         SegmentExists: another live segment has the new name.
     """
-    try:
+    with unique(errors.SegmentExists(str(changes.get("name")))):
         change(session, SegmentRow, _row(session, uuid), changes)
-    except errors.DuplicateKey as error:
-        name = changes.get("name")
-        raise errors.SegmentExists(None if name is None else str(name)) from error
     return by_uuid(session, uuid)
 
 
@@ -100,24 +106,15 @@ def listed(
     service_type: str | None = None,
     enabled: str | None = None,
 ) -> list[Segment]:
-    """Live segments.
+    """Live segments; a text that none has gives an empty list.
 
-    Args:
-        session: open transaction.
-        page: which part, in which order.
-        recovery_method: any text; an unknown one gives an empty list.
-        service_type: any text.
-        enabled: text that is compared as MariaDB compares text with an integer: by the number at
-            its start, any word being 0. Spec: rest-api §11.
+    `enabled` is compared as MariaDB compares text with an integer: by the number at its start, any
+    word being 0. Spec: rest-api §11.
 
     Raises:
         Invalid: as `paging.rows_of`.
     """
-    query = select(SegmentRow.__table__).where(SegmentRow.deleted == 0)
-    if recovery_method is not None:
-        query = query.where(SegmentRow.recovery_method == recovery_method)
-    if service_type is not None:
-        query = query.where(SegmentRow.service_type == service_type)
+    query = live(SegmentRow, recovery_method=recovery_method, service_type=service_type)
     if enabled is not None:
         number = _NUMBER.match(enabled)
         query = query.where(
@@ -128,15 +125,9 @@ def listed(
 
 def record(values: dict[str, Any]) -> Segment:
     """Make the record from the columns by name; hosts are read together with theirs."""
-    values["deleted"] = bool(values["deleted"])
-    values["recovery_method"] = RecoveryMethod(values["recovery_method"])
     values["enabled"] = values["enabled"] is not False  # NULL in rows from before the column
     return Segment(**values)
 
 
 def _row(session: Session, uuid: str) -> Any:
-    query = select(SegmentRow.__table__).where(SegmentRow.deleted == 0, SegmentRow.uuid == uuid)
-    found = session.execute(query).first()
-    if found is None:
-        raise errors.SegmentNotFound(uuid)
-    return found
+    return one(session, live(SegmentRow, uuid=uuid), errors.SegmentNotFound(uuid))

@@ -111,20 +111,22 @@ class Database:
             DatabaseDeadlock: still, after all repeats.
             DatabaseUnavailable: no connection, or it was lost, for `patience` seconds.
         """
-        return self._repeated(lambda: self._once(self._reader, work, {_READING: True}))
+        return self.attempt(lambda: self._once(work, self._reader, reading=True))
 
     def write(self, work: Callable[[Session], T]) -> T:
         """Run `work` in one transaction, committed when it returns, rolled back when it raises.
 
         `work` runs again from its start after a deadlock, and within `patience` after a lost
-        connection, where an earlier run may have been committed unnoticed.
+        connection. If that was lost at the commit, the earlier run may have been committed, so
+        `work` must bear to find itself done. Changes to fixed values do; a status that is expected
+        is found no more, a row with a new uuid is inserted twice, and of claims see `db/claims.py`.
 
         Raises:
             DuplicateKey: a unique key was taken and `work` did not expect it.
             DatabaseDeadlock: still, after all repeats. Spec: data-model §7.
             DatabaseUnavailable: no connection, or it was lost, for `patience` seconds.
         """
-        return self._repeated(lambda: self._once(self._facade.writer, work, {}))
+        return self.attempt(lambda: self._once(work, self._facade.writer, reading=False))
 
     def attempt(self, run: Callable[[], T]) -> T:
         """Run what brings its own transactions, translated and repeated as `write` does.
@@ -133,19 +135,6 @@ class Database:
             DatabaseDeadlock: still, after all repeats.
             DatabaseUnavailable: no connection, or it was lost, for `patience` seconds.
         """
-        return self._repeated(run)
-
-    def close(self) -> None:
-        """Close the idle connections of the pool."""
-        self._facade.dispose_pool()
-
-    def _once(self, facade: Any, work: Callable[[Session], T], options: Mapping[str, Any]) -> T:
-        with Session(facade.get_engine()) as session, session.begin():
-            if options:
-                session.connection(execution_options=dict(options))
-            return work(session)
-
-    def _repeated(self, run: Callable[[], T]) -> T:
         self._reach()
         deadlock_pauses = _doubling(*_DEADLOCK_PAUSE)
         outage_pauses = _doubling(*_OUTAGE_PAUSE)
@@ -169,6 +158,15 @@ class Database:
                 waited += time.monotonic() - begin + pause
                 log.warning("Database not available, again in %.1f s: %s", pause, error)
             self._sleep(pause)
+
+    def close(self) -> None:
+        """Close the idle connections of the pool."""
+        self._facade.dispose_pool()
+
+    def _once(self, work: Callable[[Session], T], facade: Any, *, reading: bool) -> T:
+        with Session(facade.get_engine()) as session, session.begin():
+            session.connection(execution_options={_READING: reading})
+            return work(session)
 
     def _reach(self) -> None:
         """Try the first connection of the process as often as configured. Spec: data-model §7."""

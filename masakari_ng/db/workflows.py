@@ -26,17 +26,18 @@ def details(session: Session, notification_uuid: str) -> list[TaskDetails]:
 
     Spec: recovery §10.3
     """
-    flows = session.scalars(
-        select(_FLOWS.c.uuid).where(_FLOWS.c.parent_uuid == notification_uuid)
-    ).all()
-    atoms = session.execute(select(_ATOMS).where(_ATOMS.c.parent_uuid.in_(flows)))
-    by_flow: dict[str, list[TaskDetails]] = {}
+    atoms = session.execute(
+        select(_ATOMS)
+        .join(_FLOWS, _FLOWS.c.uuid == _ATOMS.c.parent_uuid)
+        .where(_FLOWS.c.parent_uuid == notification_uuid)
+    )
+    flows: dict[str, list[TaskDetails]] = {}
     for atom in atoms:
         task = _task(atom)
         if task.progress_details:
-            by_flow.setdefault(atom.parent_uuid, []).append(task)
-    ordered = sorted((sorted(tasks, key=_begin) for tasks in by_flow.values()), key=_first)
-    return [task for tasks in ordered for task in tasks]
+            flows.setdefault(atom.parent_uuid, []).append(task)
+    inside = [sorted(tasks, key=_begin) for tasks in flows.values()]
+    return [task for tasks in sorted(inside, key=lambda tasks: _begin(tasks[0])) for task in tasks]
 
 
 def _task(atom: Any) -> TaskDetails:
@@ -55,7 +56,3 @@ def _task(atom: Any) -> TaskDetails:
 
 def _begin(task: TaskDetails) -> str:
     return task.progress_details[0].timestamp
-
-
-def _first(tasks: list[TaskDetails]) -> str:
-    return _begin(tasks[0])

@@ -8,14 +8,20 @@ down_revision = None
 branch_labels = ("masakari",)
 
 
-def upgrade():
-    op.create_table(
-        "failover_segments",
+def _first_columns():
+    return (
         sa.Column("created_at", sa.DateTime),
         sa.Column("updated_at", sa.DateTime),
         sa.Column("deleted_at", sa.DateTime),
         sa.Column("deleted", sa.Integer),
         sa.Column("id", sa.Integer, primary_key=True),
+    )
+
+
+def upgrade():
+    op.create_table(
+        "failover_segments",
+        *_first_columns(),
         sa.Column("uuid", sa.String(36), nullable=False),
         sa.Column("name", sa.String(255), nullable=False),
         sa.Column("service_type", sa.String(255), nullable=False),
@@ -34,11 +40,7 @@ def upgrade():
     op.create_index("segments_service_type_idx", "failover_segments", ["service_type"])
     op.create_table(
         "hosts",
-        sa.Column("created_at", sa.DateTime),
-        sa.Column("updated_at", sa.DateTime),
-        sa.Column("deleted_at", sa.DateTime),
-        sa.Column("deleted", sa.Integer),
-        sa.Column("id", sa.Integer, primary_key=True),
+        *_first_columns(),
         sa.Column("uuid", sa.String(36), nullable=False),
         sa.Column("name", sa.String(255), nullable=False),
         sa.Column("reserved", sa.Boolean),
@@ -57,11 +59,7 @@ def upgrade():
     op.create_index("hosts_type_idx", "hosts", ["type"])
     op.create_table(
         "notifications",
-        sa.Column("created_at", sa.DateTime),
-        sa.Column("updated_at", sa.DateTime),
-        sa.Column("deleted_at", sa.DateTime),
-        sa.Column("deleted", sa.Integer),
-        sa.Column("id", sa.Integer, primary_key=True),
+        *_first_columns(),
         sa.Column("notification_uuid", sa.String(36), nullable=False),
         sa.Column("generated_time", sa.DateTime, nullable=False),
         sa.Column("source_host_uuid", sa.String(36), nullable=False),

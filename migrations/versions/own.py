@@ -7,13 +7,28 @@ revision = "ng0001"
 down_revision = None
 branch_labels = ("masakari_ng",)
 
+_INDEXES = (
+    ("masakari_ng_claims_heartbeat_idx", "masakari_ng_claims", ["heartbeat"]),
+    ("masakari_ng_journal_notification_idx", "masakari_ng_journal", ["notification_uuid"]),
+    (
+        "masakari_ng_notifications_report_idx",
+        "notifications",
+        ["source_host_uuid", "type", "generated_time"],
+    ),
+    ("masakari_ng_notifications_created_idx", "notifications", ["created_at"]),
+    ("masakari_ng_notifications_status_idx", "notifications", ["status"]),
+    ("masakari_ng_vmoves_notification_idx", "vmoves", ["notification_uuid"]),
+)
+
 
 def upgrade():
+    # MariaDB keeps each statement at once: a run that was ended in the middle can be repeated.
     op.create_table(
         "masakari_ng_intake",
         sa.Column("source_host_uuid", sa.String(36), primary_key=True),
         sa.Column("type", sa.String(36), primary_key=True),
         sa.Column("reported_at", sa.DateTime),
+        if_not_exists=True,
     )
     op.create_table(
         "masakari_ng_claims",
@@ -25,8 +40,8 @@ def upgrade():
         sa.Column("claimed_at", sa.DateTime, nullable=False),
         sa.Column("heartbeat", sa.DateTime, nullable=False),
         sa.UniqueConstraint("working_host", name="masakari_ng_claims_working_uniq"),
+        if_not_exists=True,
     )
-    op.create_index("masakari_ng_claims_heartbeat_idx", "masakari_ng_claims", ["heartbeat"])
     op.create_table(
         "masakari_ng_journal",
         sa.Column("vmove_uuid", sa.String(36), primary_key=True),
@@ -38,15 +53,7 @@ def upgrade():
         sa.Column("error_after", sa.Boolean, nullable=False),
         sa.Column("locked", sa.Boolean, nullable=False),
         sa.Column("evacuate_sent", sa.Boolean, nullable=False),
+        if_not_exists=True,
     )
-    op.create_index(
-        "masakari_ng_journal_notification_idx", "masakari_ng_journal", ["notification_uuid"]
-    )
-    op.create_index(
-        "masakari_ng_notifications_report_idx",
-        "notifications",
-        ["source_host_uuid", "type", "generated_time"],
-    )
-    op.create_index("masakari_ng_notifications_created_idx", "notifications", ["created_at"])
-    op.create_index("masakari_ng_notifications_status_idx", "notifications", ["status"])
-    op.create_index("masakari_ng_vmoves_notification_idx", "vmoves", ["notification_uuid"])
+    for name, table, columns in _INDEXES:
+        op.create_index(name, table, columns, if_not_exists=True)

@@ -115,6 +115,22 @@ def test_a_schema_at_head_gets_our_tables_and_then_nothing_more(load, facts, con
     assert content(url) == after
 
 
+def test_a_run_that_was_killed_in_the_middle_can_be_repeated(mariadb, mariadb_url, content):
+    migrate.upgrade(mariadb_url)
+    complete = content(mariadb_url)
+    for text in (
+        "DROP TABLE masakari_ng_journal",
+        "ALTER TABLE masakari_ng_claims DROP INDEX masakari_ng_claims_heartbeat_idx",
+        "ALTER TABLE vmoves DROP INDEX masakari_ng_vmoves_notification_idx",
+        "DELETE FROM masakari_ng_alembic_version",
+    ):
+        mariadb.sql(mariadb.schema_of(mariadb_url), text)
+
+    migrate.upgrade(mariadb_url)
+
+    assert content(mariadb_url) == complete
+
+
 @pytest.mark.parametrize("revision", ["8f848eb45d03", "8bdf5929c5a6"])
 def test_an_older_revision_gets_the_missing_steps(load, facts, revision):
     url = load(f"mariadb-{revision}.sql", "data-legacy.sql")

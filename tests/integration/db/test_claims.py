@@ -3,9 +3,11 @@
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from threading import Barrier
 
 import pytest
+from sqlalchemy import event
 
 from masakari_ng import errors
 from masakari_ng.db import claims, notifications
@@ -67,53 +69,61 @@ def test_one_of_many_engines_gets_a_notification(database, report):
         assert taken[0].working
 
 
-def test_one_working_claim_for_each_host_and_none_is_lost(database, report):
-    """Engines take 48 notifications of 4 hosts, and each ends as soon as it works."""
-    reports = [report(f"host-{number % 4}") for number in range(48)]
-    begun, overlaps = [], []
+class Crowd:
+    """Engines that take notifications and end each as soon as it may be worked on.
 
-    def work(engine):
-        for notification in reports[int(engine.removeprefix("engine-")) :: ENGINES]:
-            claim = database.write(
-                lambda session, notification=notification: claims.take(
-                    session, notification, engine, expected={NEW}
-                )
-            )
-            assert claim is not None
-            if claim.working:
-                finish(claim)
-        while waiting := database.read(lambda session: claims.waiting(session, engine)):
+    Attributes:
+        ended: notifications in the order in which they ended.
+        overlaps: hosts that were worked on twice at a time.
+    """
+
+    def __init__(self, database, reports):
+        self.database, self.reports = database, reports
+        self.ended, self.overlaps = [], []
+
+    def work(self, engine):
+        write, read = self.database.write, self.database.read
+        for report in self.reports[int(engine.removeprefix("engine-")) :: ENGINES]:
+            self.end(write(partial(take, report=report, engine=engine)))
+        while waiting := read(partial(claims.waiting, engine=engine)):
             for claim in waiting:
-                promoted = database.write(
-                    lambda session, claim=claim: claims.promote(session, claim)
-                )
-                if promoted:
-                    finish(promoted)
+                self.end(write(partial(claims.promote, claim=claim)))
 
-    def finish(claim):
-        with database.engine.connect() as link:
-            found = link.exec_driver_sql(
-                "SELECT n.notification_uuid FROM notifications n WHERE n.status = 'running'"
-                " AND n.source_host_uuid = %s",
-                (claim.source_host_uuid,),
-            ).all()
-        overlaps.extend(found[1:])
-        database.write(lambda session: end(session, claim))
-        begun.append(claim.notification_uuid)
+    def end(self, claim):
+        if claim is None or not claim.working:
+            return
+        query = "SELECT id FROM notifications WHERE status = 'running' AND source_host_uuid = %s"
+        with self.database.engine.connect() as link:
+            found = link.exec_driver_sql(query, (claim.source_host_uuid,)).all()
+        self.overlaps += [claim.source_host_uuid] * (len(found) - 1)
+        self.database.write(partial(finish, claim=claim))
+        self.ended.append(claim.notification_uuid)
 
-    def end(session, claim):
-        claims.release(session, claim)
-        assert notifications.change_status(
-            session,
-            claim.notification_uuid,
-            expected={RUNNING},
-            status=NotificationStatus.FINISHED,
-        )
 
-    at_once(work)
+def take(session, report, engine):
+    claim = claims.take(session, report, engine, expected={NEW})
+    assert claim is not None
+    return claim
 
-    assert Counter(begun) == Counter(notification.notification_uuid for notification in reports)
-    assert overlaps == []
+
+def finish(session, claim):
+    claims.release(session, claim)
+    assert notifications.change_status(
+        session,
+        claim.notification_uuid,
+        expected={RUNNING},
+        status=NotificationStatus.FINISHED,
+    )
+
+
+def test_one_working_claim_for_each_host_and_none_is_lost(database, report):
+    reports = [report(f"host-{number % 4}") for number in range(48)]
+    crowd = Crowd(database, reports)
+
+    at_once(crowd.work)
+
+    assert Counter(crowd.ended) == Counter(one.notification_uuid for one in reports)
+    assert crowd.overlaps == []
     assert database.read(lambda session: claims.stale(session, -5)) == []
 
 
@@ -132,3 +142,54 @@ def test_one_of_many_engines_takes_over_and_the_old_one_is_fenced(database, repo
     assert len([one for one in taken if one is not None]) == 1
     with pytest.raises(errors.ClaimLost):
         database.write(lambda session: claims.verify(session, claim))
+
+
+@pytest.fixture
+def patient(synced_url, mariadb):
+    """Gives a database that loses its connection at the next commit, once that is done."""
+    opened = Database(synced_url, patience=60, sleep=lambda seconds: None)
+    armed = []
+
+    def lose(connection):
+        if armed:
+            armed.pop()
+            number = connection.exec_driver_sql("SELECT connection_id()").scalar()
+            connection.exec_driver_sql("COMMIT")
+            mariadb.sql(None, f"KILL {number}")
+
+    def arm():
+        armed.append(True)
+        return opened
+
+    event.listen(opened.engine, "commit", lose)
+    yield arm
+    opened.close()
+
+
+def test_a_lost_answer_to_a_commit_loses_no_claim(database, report, patient):
+    first, second = report("host-1"), report("host-1")
+
+    def take(notification):
+        runs = []
+        claim = patient().write(
+            lambda session: (
+                runs.append(1) or claims.take(session, notification, "engine", expected={NEW})
+            )
+        )
+        assert len(runs) == 2
+        return claim
+
+    working, waiting = take(first), take(second)
+
+    assert (working.working, waiting.working) == (True, False)
+    database.write(lambda session: claims.release(session, working))
+    promoted = patient().write(lambda session: claims.promote(session, waiting))
+    assert promoted.working
+    assert database.read(lambda session: claims.held(session, "engine")) == [promoted]
+    patient().write(lambda session: claims.hand_over(session, promoted))
+    (left,) = database.read(lambda session: claims.stale(session, 60))
+    taken = patient().write(lambda session: claims.take_over(session, left, "other", 60))
+    assert database.read(lambda session: claims.held(session, "other")) == [taken]
+    with pytest.raises(errors.ClaimLost):
+        patient().write(lambda session: claims.release(session, taken))
+    assert database.read(lambda session: claims.held(session, "other")) == []

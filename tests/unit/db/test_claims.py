@@ -1,6 +1,7 @@
 """Protects that one engine at a time, and a live one, works on a notification and on a host."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -180,3 +181,39 @@ def test_claim_that_was_handed_over_is_stale_at_once_and_stays_so(database, repo
         database.write(lambda session: claims.verify(session, claim))
     (left,) = database.read(lambda session: claims.stale(session, 1_000_000))
     assert database.write(lambda session: claims.take_over(session, left, "b", 1_000_000)).working
+
+
+def test_who_claims_again_after_an_unnoticed_commit_gets_the_same_claim(database, report, take):
+    first, second = report(), report()
+    working, waiting = take(first), take(second)
+
+    assert (take(first), take(second)) == (working, waiting)
+
+    database.write(lambda session: claims.release(session, working))
+    promoted = database.write(lambda session: claims.promote(session, waiting))
+    assert promoted.working
+    assert database.write(lambda session: claims.promote(session, waiting)) == promoted
+    assert take(second) == promoted
+    assert status(database, second) is RUNNING
+
+
+def test_who_takes_over_again_after_an_unnoticed_commit_gets_the_same_claim(database, report, take):
+    claim = take(report(), "a")
+    age(database, 61)
+
+    taken = [
+        database.write(lambda session: claims.take_over(session, claim, "b", 60)) for _ in range(2)
+    ]
+
+    assert taken == [replace(claim, engine="b", version=claim.version + 1)] * 2
+
+
+def test_a_claim_that_was_lost_is_not_found_again(database, report, take):
+    working, waiting = take(first := report()), take(report())
+    age(database, 61)
+    for claim in (working, waiting):
+        database.write(lambda session, claim=claim: claims.take_over(session, claim, "b", 60))
+    database.write(lambda session: claims.release(session, replace(working, engine="b", version=2)))
+
+    assert database.write(lambda session: claims.promote(session, waiting)) is None
+    assert take(first) is None
