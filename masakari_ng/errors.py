@@ -5,7 +5,19 @@ Texts that a client or a stored row shows are fixed here (Spec: data-model §6, 
 
 
 class MasakariError(Exception):
-    """Ancestor of all; its text is shown to operators and never holds a secret."""
+    """Ancestor of all; its text is shown to operators and never holds a secret.
+
+    Args:
+        about: the whole text, or what is filled into the `text` that the class is made with.
+    """
+
+    _text = "{}"
+
+    def __init_subclass__(cls, text: str = "{}") -> None:
+        cls._text = text
+
+    def __init__(self, about: object) -> None:
+        super().__init__(self._text.format(about))
 
 
 # What an API client did wrong.
@@ -13,11 +25,8 @@ class Invalid(MasakariError):
     """The request cannot be understood or allowed; nothing was changed."""
 
 
-class InvalidInput(Invalid):
+class InvalidInput(Invalid, text="Invalid input received: {}"):
     """Text begins as upstream's."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"Invalid input received: {reason}")
 
 
 class ValidationError(Invalid):
@@ -35,7 +44,7 @@ class UnsupportedContentType(MasakariError):
         super().__init__("Unsupported Content-Type")
 
 
-class InvalidMicroversion(MasakariError):
+class InvalidMicroversion(Invalid):
     """The version header is no `X.Y`."""
 
 
@@ -47,25 +56,16 @@ class MethodNotAllowed(MasakariError):
     """The route exists, this action on it does not."""
 
 
-class MarkerNotFound(Invalid):
+class MarkerNotFound(Invalid, text="Marker {} could not be found."):
     """The page begins after a row that does not exist."""
 
-    def __init__(self, marker: str) -> None:
-        super().__init__(f"Marker {marker} could not be found.")
 
-
-class InvalidSortKey(Invalid):
+class InvalidSortKey(Invalid, text="InvalidSortKey('Sort key supplied is invalid: {}')"):
     """Lists cannot be sorted by this key."""
 
-    def __init__(self, key: str) -> None:
-        super().__init__(f"InvalidSortKey('Sort key supplied is invalid: {key}')")
 
-
-class NotificationWithoutVMoves(Invalid):
+class NotificationWithoutVMoves(Invalid, text="This notification {} without vm moves."):
     """Only host failures move instances."""
-
-    def __init__(self, notification: str) -> None:
-        super().__init__(f"This notification {notification} without vm moves.")
 
 
 class InvalidFilter(Invalid):
@@ -88,18 +88,12 @@ class ResourceNotFound(NotFound):
         super().__init__("The resource could not be found.")
 
 
-class SegmentNotFound(NotFound):
+class SegmentNotFound(NotFound, text="No failover segment with id {}."):
     """No live segment has this id or uuid."""
 
-    def __init__(self, segment: str) -> None:
-        super().__init__(f"No failover segment with id {segment}.")
 
-
-class HostNotFound(NotFound):
+class HostNotFound(NotFound, text="No host with id {}."):
     """No live host has this id or uuid."""
-
-    def __init__(self, host: str) -> None:
-        super().__init__(f"No host with id {host}.")
 
 
 class HostNotFoundUnderSegment(NotFound):
@@ -109,39 +103,24 @@ class HostNotFoundUnderSegment(NotFound):
         super().__init__(f"Host '{host}' under failover_segment '{segment}' could not be found.")
 
 
-class HostNotFoundByName(NotFound):
+class HostNotFoundByName(NotFound, text="Host with name {} could not be found."):
     """No live host has this name."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Host with name {name} could not be found.")
 
-
-class ComputeServiceNotFound(Invalid):
+class ComputeServiceNotFound(Invalid, text="Compute service with name {} could not be found."):
     """Nova has no compute service of this name."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Compute service with name {name} could not be found.")
 
-
-class NotificationNotFound(NotFound):
+class NotificationNotFound(NotFound, text="No notification with id {}."):
     """No live notification has this uuid."""
 
-    def __init__(self, notification: str) -> None:
-        super().__init__(f"No notification with id {notification}.")
 
-
-class NotificationOfVMoveNotFound(MasakariError):
+class NotificationOfVMoveNotFound(MasakariError, text="No notification with id {}."):
     """Upstream answers 500, not 404, where a vmove is asked for below an unknown notification."""
 
-    def __init__(self, notification: str) -> None:
-        super().__init__(f"No notification with id {notification}.")
 
-
-class VMoveNotFound(NotFound):
+class VMoveNotFound(NotFound, text="No vm move with id {}."):
     """No live vmove has this uuid."""
-
-    def __init__(self, vmove: str) -> None:
-        super().__init__(f"No vm move with id {vmove}.")
 
 
 # What is in the way.
@@ -149,18 +128,12 @@ class Conflict(MasakariError):
     """The state of things does not allow it now."""
 
 
-class SegmentExists(Conflict):
+class SegmentExists(Conflict, text="Failover segment with name {} already exists."):
     """The name is taken by a live segment."""
 
-    def __init__(self, name: str | None) -> None:
-        super().__init__(f"Failover segment with name {name} already exists.")
 
-
-class HostExists(Conflict):
+class HostExists(Conflict, text="Host with name {} already exists."):
     """The name is taken by a live host of any segment."""
-
-    def __init__(self, name: str | None) -> None:
-        super().__init__(f"Host with name {name} already exists.")
 
 
 class SegmentInUse(Conflict):
@@ -168,7 +141,8 @@ class SegmentInUse(Conflict):
 
     def __init__(self, segment: str, change: str) -> None:
         super().__init__(
-            f"Failover segment {segment} can't be {change} as it is in-use to process notifications."
+            f"Failover segment {segment} can't be {change} as it is in-use to process "
+            "notifications."
         )
 
 

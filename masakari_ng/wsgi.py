@@ -7,18 +7,8 @@ never from the command line, which is the server's. Spec: configuration §3.
 import os
 from pathlib import Path
 
-from oslo_log import log as oslo_log
-
-from masakari_ng import conf as options
-from masakari_ng.api.middleware import Wsgi
 from masakari_ng.cmd import compose
 
+_FOLDER = Path(os.environ.get("OS_MASAKARI_CONFIG_DIR") or "/etc/masakari")
 
-def _application() -> Wsgi:
-    folder = Path(os.environ.get("OS_MASAKARI_CONFIG_DIR") or "/etc/masakari")
-    conf = options.load([], program="masakari-ng-api", files=[str(folder / "masakari.conf")])
-    oslo_log.setup(conf, options.PROJECT)
-    return compose.build_api(conf)
-
-
-application = _application()
+application = compose.application([], files=[str(_FOLDER / "masakari.conf")])

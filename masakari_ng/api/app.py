@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import falcon
@@ -12,14 +12,14 @@ from oslo_middleware import HTTPProxyToWSGI, RequestBodySizeLimiter, RequestId
 
 from masakari_ng import operations
 from masakari_ng.api import errors, middleware, request
-from masakari_ng.api.extensions import ExtensionCollection, ExtensionMember
-from masakari_ng.api.hosts import HostCollection, HostMember
-from masakari_ng.api.middleware import Gate, Identification, Layer, Wsgi
-from masakari_ng.api.notifications import NotificationCollection, NotificationMember
+from masakari_ng.api.extensions import ExtensionResource
+from masakari_ng.api.hosts import HostResource
+from masakari_ng.api.middleware import Action, Gate, Identification, Layer, Route, Wsgi
+from masakari_ng.api.notifications import NotificationResource
 from masakari_ng.api.policy import Policy
-from masakari_ng.api.segments import SegmentCollection, SegmentMember
-from masakari_ng.api.versions import VersionDocument, VersionList, VersionMember
-from masakari_ng.api.vmoves import VMoveCollection, VMoveMember
+from masakari_ng.api.segments import SegmentResource
+from masakari_ng.api.versions import VersionResource
+from masakari_ng.api.vmoves import VMoveResource
 
 _LAYERS: tuple[Layer, ...] = (
     middleware.cross_origin,
@@ -34,31 +34,10 @@ _LAYERS: tuple[Layer, ...] = (
 _VERSION_LIST_LAYERS: tuple[Layer, ...] = (errors.FaultWrapper, HTTPProxyToWSGI)
 """Around the version list, which needs no token."""
 
-_CHANGES = {"PUT": "update", "DELETE": "delete"}
-_EDIT = {"GET": "edit"}
-
-_REFUSED: Mapping[str, Mapping[str, str]] = {
-    "/versions": {"GET": "index", "POST": "create"},
-    "/versions/{version_id}": _CHANGES,
-    "/versions/{version_id}/edit": _EDIT,
-    "/extensions": {"POST": "create"},
-    "/extensions/{alias}": _CHANGES,
-    "/extensions/{alias}/edit": _EDIT,
-    "/segments/{segment_id}/action": {"POST": "action"},
-    "/segments/{segment_id}/edit": _EDIT,
-    "/segments/{segment_id}/hosts/{host_id}/edit": _EDIT,
-    "/notifications/{notification_id}": _CHANGES,
-    "/notifications/{notification_id}/action": {"POST": "action"},
-    "/notifications/{notification_id}/edit": _EDIT,
-    "/notifications/{notification_id}/vmoves": {"POST": "create"},
-    "/notifications/{notification_id}/vmoves/{vmove_id}": _CHANGES,
-    "/notifications/{notification_id}/vmoves/{vmove_id}/edit": _EDIT,
-}
-"""Methods that upstream's router knows without an action behind them. Spec: rest-api §4."""
-
-
-class _NoAction:
-    """Stands on the paths where everything is refused."""
+# Actions that upstream's router knows and refuses. Spec: rest-api §4.
+_FIXED: Mapping[str, Action] = {"PUT": "update", "DELETE": "delete"}
+_ACTION: Mapping[str, Action] = {"POST": "action"}
+_EDIT: Mapping[str, Action] = {"GET": "edit"}
 
 
 def create(
@@ -69,42 +48,66 @@ def create(
     notifications: operations.Notifications,
     vmoves: operations.VMoves,
 ) -> Wsgi:
-    """The WSGI application of the API service.
+    """The WSGI application of the API service on these operations.
 
-    Args:
-        conf: options of the service; those of the layers are registered in it.
-        segments: what the routes of segments do.
-        hosts: what those of hosts do.
-        notifications: what those of notifications do.
-        vmoves: what those of the moves do.
+    `conf` is shared with the layers around the API, which register options of their own in it.
     """
     policy = Policy(conf)
     most = conf.osapi_max_limit
-    document = VersionDocument(conf)
-    routes: dict[str, object] = {
-        "/versions/{version_id}": VersionMember(document),
-        "/extensions": ExtensionCollection(policy, policy.allows),
-        "/extensions/{alias}": ExtensionMember(policy, policy.allows),
-        "/segments": SegmentCollection(segments, policy, most),
-        "/segments/{segment_id}": SegmentMember(segments, policy),
-        "/segments/{segment_id}/hosts": HostCollection(hosts, policy, most),
-        "/segments/{segment_id}/hosts/{host_id}": HostMember(hosts, policy),
-        "/notifications": NotificationCollection(notifications, policy, most),
-        "/notifications/{notification_id}": NotificationMember(notifications, policy),
-        "/notifications/{notification_id}/vmoves": VMoveCollection(vmoves, policy, most),
-        "/notifications/{notification_id}/vmoves/{vmove_id}": VMoveMember(vmoves, policy),
+    version = VersionResource(conf)
+    extension = ExtensionResource(policy)
+    segment = SegmentResource(segments, policy, most)
+    host = HostResource(hosts, policy, most)
+    notification = NotificationResource(notifications, policy, most)
+    vmove = VMoveResource(vmoves, policy, most)
+    routes: dict[str, Mapping[str, Action]] = {
+        "/versions": {"GET": "index", "POST": "create"},
+        "/versions/{version_id}": {"GET": version.show, **_FIXED},
+        "/versions/{version_id}/edit": _EDIT,
+        "/extensions": {"GET": extension.index, "POST": "create"},
+        "/extensions/{alias}": {"GET": extension.show, **_FIXED},
+        "/extensions/{alias}/edit": _EDIT,
+        "/segments": {"GET": segment.index, "POST": segment.create},
+        "/segments/{segment_id}": {
+            "GET": segment.show,
+            "PUT": segment.update,
+            "DELETE": segment.delete,
+        },
+        "/segments/{segment_id}/action": _ACTION,
+        "/segments/{segment_id}/edit": _EDIT,
+        "/segments/{segment_id}/hosts": {"GET": host.index, "POST": host.create},
+        "/segments/{segment_id}/hosts/{host_id}": {
+            "GET": host.show,
+            "PUT": host.update,
+            "DELETE": host.delete,
+        },
+        "/segments/{segment_id}/hosts/{host_id}/edit": _EDIT,
+        "/notifications": {"GET": notification.index, "POST": notification.create},
+        "/notifications/{notification_id}": {"GET": notification.show, **_FIXED},
+        "/notifications/{notification_id}/action": _ACTION,
+        "/notifications/{notification_id}/edit": _EDIT,
+        "/notifications/{notification_id}/vmoves": {"GET": vmove.index, "POST": "create"},
+        "/notifications/{notification_id}/vmoves/{vmove_id}": {"GET": vmove.show, **_FIXED},
+        "/notifications/{notification_id}/vmoves/{vmove_id}/edit": _EDIT,
     }
+    return _connected(conf, policy, version, routes)
 
-    v1 = _falcon(Identification(conf, policy.is_admin), Gate(conf, _REFUSED))
-    v1.add_route("/v1", document)
-    v1.add_route("/v1/", document)
-    for path in {**routes, **_REFUSED}:
-        resource = routes.get(path, _NoAction())
-        v1.add_route(f"/v1{path}", resource)
-        v1.add_route(f"/v1/{{project_id}}{path}", resource)
+
+def _connected(
+    conf: cfg.ConfigOpts,
+    policy: Policy,
+    version: VersionResource,
+    routes: Mapping[str, Mapping[str, Action]],
+) -> Wsgi:
+    v1 = _falcon(Identification(conf, policy.is_admin), Gate(conf))
+    for path in ("/v1", "/v1/"):
+        v1.add_route(path, Route({"GET": version.document}))
+    for path, actions in routes.items():
+        v1.add_route(f"/v1{path}", Route(actions))
+        v1.add_route(f"/v1/{{project_id}}{path}", Route(actions))
 
     version_list = _falcon()
-    version_list.add_sink(VersionList(conf), "/")
+    version_list.add_sink(version.choices, "/")
 
     apps = {"v1": _wrapped(v1, _LAYERS, conf), "healthcheck": middleware.healthcheck(conf)}
     return UrlMap(apps, _wrapped(version_list, _VERSION_LIST_LAYERS, conf))
@@ -142,13 +145,9 @@ class UrlMap:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         path = self._SLASHES.sub("/", f"/{environ.get('PATH_INFO', '')}")
+        media_types = f"{environ.get('HTTP_ACCEPT', '')},{environ.get('CONTENT_TYPE', '')}"
         app = self._apps.get(path.split("/")[1])
-        if app is None and any(map(self._ASKS_FOR_V1.search, self._media_types(environ))):
+        if app is None and self._ASKS_FOR_V1.search(media_types):
             app, path = self._apps["v1"], f"/v1{path}"
         environ["PATH_INFO"] = path
         return (app or self._other)(environ, start_response)
-
-    @staticmethod
-    def _media_types(environ: Mapping[str, Any]) -> Iterator[str]:
-        yield environ.get("HTTP_ACCEPT", "")
-        yield environ.get("CONTENT_TYPE", "")

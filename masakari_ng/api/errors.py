@@ -20,7 +20,6 @@ log = logging.getLogger(__name__)
 
 _STATUS: dict[type[errors.MasakariError], HTTPStatus] = {
     errors.Invalid: HTTPStatus.BAD_REQUEST,
-    errors.InvalidMicroversion: HTTPStatus.BAD_REQUEST,
     errors.HostNotFoundByName: HTTPStatus.BAD_REQUEST,
     errors.Forbidden: HTTPStatus.FORBIDDEN,
     errors.CloudForbidden: HTTPStatus.FORBIDDEN,
@@ -46,7 +45,6 @@ _UNEXPECTED = (
     " the Masakari API log if possible.\n"
 )
 _OUTSIDE = "The server has either erred or is incapable of performing the requested operation."
-
 _FAULT_TYPE = "application/json; charset=UTF-8"
 
 
@@ -75,12 +73,8 @@ class FaultWrapper:
         except Exception:
             # One request among many; the client must get an answer.
             log.exception("Request %s failed", environ.get("openstack.request_id"))
-            answer = webob.Response(
-                _fault(HTTPStatus.INTERNAL_SERVER_ERROR, _OUTSIDE),
-                status=int(HTTPStatus.INTERNAL_SERVER_ERROR),
-                content_type="application/json",
-                charset="UTF-8",
-            )
+            body = _fault(HTTPStatus.INTERNAL_SERVER_ERROR, _OUTSIDE)
+            answer = webob.Response(body, status=500, headers={"Content-Type": _FAULT_TYPE})
             return answer(environ, start_response)
 
 
@@ -102,20 +96,17 @@ def _known(
     if status is None:
         _unexpected(req, resp, error, params)
     else:
-        log.info("%s %s answers %d: %s", req.method, req.path, status, error)
+        # What was invalid may be a credential of the host; quoted, nobody can forge a line.
+        reason = type(error).__name__ if isinstance(error, errors.Invalid) else str(error)
+        log.info("%s %r answers %d: %r", req.method, req.path, status, reason)
         _write(resp, status, str(error))
 
 
 def _unexpected(
     req: falcon.Request, resp: falcon.Response, error: Exception, params: dict[str, Any]
 ) -> None:
-    log.error(
-        "%s %s failed (request %s)",
-        req.method,
-        req.path,
-        req.env.get("openstack.request_id"),
-        exc_info=error,
-    )
+    request_id = req.env.get("openstack.request_id")
+    log.error("%s %r failed (request %s)", req.method, req.path, request_id, exc_info=error)
     _write(resp, HTTPStatus.INTERNAL_SERVER_ERROR, f"{_UNEXPECTED}{type(error)}")
 
 

@@ -9,15 +9,15 @@ from masakari_ng.api.policy import Authorize
 from masakari_ng.operations import Hosts
 
 
-class HostCollection:
-    """GET lists the hosts of a segment, POST adds one."""
+class HostResource:
+    """The hosts of a segment as a list and one by one."""
 
     def __init__(self, hosts: Hosts, authorize: Authorize, max_limit: int) -> None:
         self._hosts = hosts
         self._authorize = authorize
         self._max_limit = max_limit
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response, segment_id: str) -> None:
+    def index(self, req: falcon.Request, resp: falcon.Response, segment_id: str) -> None:
         """List hosts."""
         self._authorize(req, "os_masakari_api:os-hosts:index")
         page = request.page(req, self._max_limit)
@@ -25,7 +25,7 @@ class HostCollection:
         found = self._hosts.listed(segment_id, page, filters)
         resp.media = {"hosts": [views.host(host) for host in found]}
 
-    def on_post(self, req: falcon.Request, resp: falcon.Response, segment_id: str) -> None:
+    def create(self, req: falcon.Request, resp: falcon.Response, segment_id: str) -> None:
         """Add a host that Nova knows."""
         document = request.body(req, schemas.HOST_CREATE)
         self._authorize(req, "os_masakari_api:os-hosts:create")
@@ -33,22 +33,14 @@ class HostCollection:
         resp.status = HTTPStatus.CREATED
         resp.media = {"host": views.host(created)}
 
-
-class HostMember:
-    """GET shows a host, PUT changes it, DELETE removes it."""
-
-    def __init__(self, hosts: Hosts, authorize: Authorize) -> None:
-        self._hosts = hosts
-        self._authorize = authorize
-
-    def on_get(
+    def show(
         self, req: falcon.Request, resp: falcon.Response, segment_id: str, host_id: str
     ) -> None:
         """Show a host."""
         self._authorize(req, "os_masakari_api:os-hosts:detail")
         resp.media = {"host": views.host(self._hosts.show(segment_id, host_id))}
 
-    def on_put(
+    def update(
         self, req: falcon.Request, resp: falcon.Response, segment_id: str, host_id: str
     ) -> None:
         """Change a host."""
@@ -58,7 +50,7 @@ class HostMember:
         updated = self._hosts.update(caller, segment_id, host_id, document["host"])
         resp.media = {"host": views.host(updated)}
 
-    def on_delete(
+    def delete(
         self, req: falcon.Request, resp: falcon.Response, segment_id: str, host_id: str
     ) -> None:
         """Remove a host from its segment."""

@@ -31,8 +31,7 @@ def requested(headers: Mapping[str, str]) -> Version:
     Raises:
         InvalidMicroversion: not `X.Y` and not `latest`.
     """
-    folded = {name.lower(): value for name, value in headers.items()}
-    asked = microversion_parse.get_version(folded, SERVICE_TYPE)
+    asked = microversion_parse.get_version(dict(headers), SERVICE_TYPE)
     if asked is None:
         return MINIMUM
     if asked == "latest":

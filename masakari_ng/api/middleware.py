@@ -27,9 +27,10 @@ Wsgi = Callable[..., Any]
 Layer = Callable[[Wsgi, cfg.ConfigOpts], Wsgi]
 """Wraps an application; all layers of oslo.middleware have this form."""
 
-_PROJECT_ID = r"[0-9a-f\-]+"
+Action = Callable[..., None] | str
+"""What answers a method, or the name of an action that only upstream's router knows."""
 
-_RESPONDERS = {"GET": "on_get", "POST": "on_post", "PUT": "on_put", "DELETE": "on_delete"}
+_PROJECT_ID = r"[0-9a-f\-]+"
 
 _SUFFIXES = (".json", ".xml")
 
@@ -105,9 +106,8 @@ class Identification:
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
         """Set `req.context.caller`."""
         caller = _context(req.env)
-        if self._forwarded:
-            forwarded = req.env.get("HTTP_X_FORWARDED_FOR", caller.remote_address)
-            caller = replace(caller, remote_address=forwarded)
+        if self._forwarded and "HTTP_X_FORWARDED_FOR" in req.env:
+            caller = replace(caller, remote_address=req.env["HTTP_X_FORWARDED_FOR"])
         if caller.user_id is None and not self._trusting:
             raise webob.exc.HTTPUnauthorized
         admin = self._trusting or self._is_admin(caller)
@@ -143,6 +143,20 @@ def _catalog(value: str | None) -> tuple[dict[str, Any], ...]:
     return tuple(item for item in services if item.get("type") in {"compute", "identity"})
 
 
+class Route:
+    """One path of the API.
+
+    Args:
+        actions: by method.
+    """
+
+    def __init__(self, actions: Mapping[str, Action]) -> None:
+        self.actions = actions
+        for method, action in actions.items():
+            # The names by which Falcon finds responders; a text is not one.
+            setattr(self, f"on_{method.lower()}", action)
+
+
 class Gate:
     """What stands between the route and the operation, in the order of the API.
 
@@ -150,12 +164,10 @@ class Gate:
 
     Args:
         conf: may say what a project id looks like.
-        refused: names of actions by route and method that exist for upstream's router only.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts, refused: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._project_id = re.compile(conf.osapi_v1.project_id_regex or _PROJECT_ID)
-        self._refused = refused
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
         """Take the suffix off the path.
@@ -168,14 +180,14 @@ class Gate:
         req.context.answer_type = request.JSON if suffix == ".json" else request.answer_type(req)
 
     def process_resource(
-        self, req: falcon.Request, resp: falcon.Response, resource: Any, params: dict[str, Any]
+        self, req: falcon.Request, resp: falcon.Response, resource: Route, params: dict[str, Any]
     ) -> None:
         """Check the request; afterwards microversion and document are in its context."""
-        refused = self._refused_action(req)
-        if refused is None and not hasattr(resource, _RESPONDERS.get(req.method, "")):
-            raise falcon.HTTPRouteNotFound
+        # Upstream's router offers a form for a new member of every collection.
+        form = req.method == "GET" and req.path.endswith("/new")
+        action = "new" if form else resource.actions.get(req.method)
         project_id = params.pop("project_id", None)
-        if "" in params.values() or not self._may_be_project(project_id):
+        if action is None or "" in params.values() or not self._may_be_project(project_id):
             raise falcon.HTTPRouteNotFound
 
         version = microversion.requested(req.headers)
@@ -185,9 +197,9 @@ class Gate:
             microversion.HEADER, f"{microversion.SERVICE_TYPE} {microversion.text(version)}"
         )
         request.check_content_type(req)
-        if refused is not None:
+        if isinstance(action, str):
             raise errors.MethodNotAllowed(
-                f"The request method: '{req.method}' with action: '{refused}' is not allowed on"
+                f"The request method: '{req.method}' with action: '{action}' is not allowed on"
                 " this resource"
             )
 
@@ -201,9 +213,6 @@ class Gate:
             )
         resp.content_type = req.context.answer_type
 
-    def _may_be_project(self, project_id: str | None) -> bool:
-        return project_id is None or self._project_id.fullmatch(project_id) is not None
-
     def process_response(
         self, req: falcon.Request, resp: falcon.Response, resource: Any, succeeded: bool
     ) -> None:
@@ -211,9 +220,5 @@ class Gate:
         if resp.status_code == HTTPStatus.NO_CONTENT:
             resp.set_header("Content-Length", "0")
 
-    def _refused_action(self, req: falcon.Request) -> str | None:
-        # Upstream's router offers a form for a new member of every collection.
-        if req.method == "GET" and req.path.endswith("/new"):
-            return "new"
-        path = str(req.uri_template).removeprefix("/v1").removeprefix("/{project_id}")
-        return self._refused.get(path, {}).get(req.method)
+    def _may_be_project(self, project_id: str | None) -> bool:
+        return project_id is None or self._project_id.fullmatch(project_id) is not None

@@ -12,15 +12,15 @@ _WITH_DETAILS = (1, 1)
 """First microversion that shows what the tasks of a recovery reported."""
 
 
-class NotificationCollection:
-    """GET lists notifications, POST reports a failure."""
+class NotificationResource:
+    """Notifications as a list and one by one; nobody changes or deletes one."""
 
     def __init__(self, notifications: Notifications, authorize: Authorize, max_limit: int) -> None:
         self._notifications = notifications
         self._authorize = authorize
         self._max_limit = max_limit
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def index(self, req: falcon.Request, resp: falcon.Response) -> None:
         """List notifications."""
         self._authorize(req, "os_masakari_api:notifications:index")
         page = request.page(req, self._max_limit)
@@ -28,7 +28,7 @@ class NotificationCollection:
         found = self._notifications.listed(page, filters)
         resp.media = {"notifications": [views.notification(notification) for notification in found]}
 
-    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def create(self, req: falcon.Request, resp: falcon.Response) -> None:
         """Record the report; recovery happens later, hence 202."""
         document = request.body(req, schemas.NOTIFICATION_CREATE)
         self._authorize(req, "os_masakari_api:notifications:create")
@@ -38,15 +38,7 @@ class NotificationCollection:
         resp.status = HTTPStatus.ACCEPTED
         resp.media = {"notification": views.notification(created)}
 
-
-class NotificationMember:
-    """GET shows a notification; nobody changes or deletes one."""
-
-    def __init__(self, notifications: Notifications, authorize: Authorize) -> None:
-        self._notifications = notifications
-        self._authorize = authorize
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response, notification_id: str) -> None:
+    def show(self, req: falcon.Request, resp: falcon.Response, notification_id: str) -> None:
         """Show a notification, from 1.1 on with the details of its recovery."""
         self._authorize(req, "os_masakari_api:notifications:detail")
         shown = views.notification(self._notifications.show(notification_id))

@@ -26,52 +26,41 @@ _BASE = [
 ]
 
 _OPERATIONS = {
-    "os_masakari_api:extensions:index": "GET /extensions",
-    "os_masakari_api:extensions:detail": "GET /extensions/{extensions_id}",
-    "os_masakari_api:os-hosts:index": "GET /segments/{segment_id}/hosts",
-    "os_masakari_api:os-hosts:detail": "GET /segments/{segment_id}/hosts/{host_id}",
-    "os_masakari_api:os-hosts:create": "POST /segments/{segment_id}/hosts",
-    "os_masakari_api:os-hosts:update": "PUT /segments/{segment_id}/hosts/{host_id}",
-    "os_masakari_api:os-hosts:delete": "DELETE /segments/{segment_id}/hosts/{host_id}",
-    "os_masakari_api:notifications:index": "GET /notifications",
-    "os_masakari_api:notifications:detail": "GET /notifications/{notification_id}",
-    "os_masakari_api:notifications:create": "POST /notifications",
-    "os_masakari_api:segments:index": "GET /segments",
-    "os_masakari_api:segments:detail": "GET /segments/{segment_id}",
-    "os_masakari_api:segments:create": "POST /segments",
-    "os_masakari_api:segments:update": "PUT /segments/{segment_id}",
-    "os_masakari_api:segments:delete": "DELETE /segments/{segment_id}",
-    "os_masakari_api:versions:index": "GET /",
-    "os_masakari_api:vmoves:index": "GET /notifications/{notification_id}/vmoves",
-    "os_masakari_api:vmoves:detail": "GET /notifications/{notification_id}/vmoves/{vmove_id}",
+    "os_masakari_api:extensions:index": ("GET", "/extensions"),
+    "os_masakari_api:extensions:detail": ("GET", "/extensions/{extensions_id}"),
+    "os_masakari_api:os-hosts:index": ("GET", "/segments/{segment_id}/hosts"),
+    "os_masakari_api:os-hosts:detail": ("GET", "/segments/{segment_id}/hosts/{host_id}"),
+    "os_masakari_api:os-hosts:create": ("POST", "/segments/{segment_id}/hosts"),
+    "os_masakari_api:os-hosts:update": ("PUT", "/segments/{segment_id}/hosts/{host_id}"),
+    "os_masakari_api:os-hosts:delete": ("DELETE", "/segments/{segment_id}/hosts/{host_id}"),
+    "os_masakari_api:notifications:index": ("GET", "/notifications"),
+    "os_masakari_api:notifications:detail": ("GET", "/notifications/{notification_id}"),
+    "os_masakari_api:notifications:create": ("POST", "/notifications"),
+    "os_masakari_api:segments:index": ("GET", "/segments"),
+    "os_masakari_api:segments:detail": ("GET", "/segments/{segment_id}"),
+    "os_masakari_api:segments:create": ("POST", "/segments"),
+    "os_masakari_api:segments:update": ("PUT", "/segments/{segment_id}"),
+    "os_masakari_api:segments:delete": ("DELETE", "/segments/{segment_id}"),
+    "os_masakari_api:versions:index": ("GET", "/"),
+    "os_masakari_api:vmoves:index": ("GET", "/notifications/{notification_id}/vmoves"),
+    "os_masakari_api:vmoves:detail": ("GET", "/notifications/{notification_id}/vmoves/{vmove_id}"),
 }
 
-_DISCOVERABLE = [
-    "os_masakari_api:extensions:discoverable",
-    "os_masakari_api:os-hosts:discoverable",
-    "os_masakari_api:notifications:discoverable",
-    "os_masakari_api:segments:discoverable",
-    "os_masakari_api:versions:discoverable",
-    "os_masakari_api:vmoves:discoverable",
-]
-
-_ALWAYS = {"os_masakari_api:versions:index", "os_masakari_api:versions:discoverable"}
+_ALWAYS = ("os_masakari_api:versions:index", "os_masakari_api:versions:discoverable")
 
 
 def list_rules() -> list[oslo_policy.RuleDefault]:
     """All rules with their defaults, as the tools of oslo.policy want them."""
     operations = [
         oslo_policy.DocumentedRuleDefault(
-            name,
-            _default(name),
-            operation,
-            [{"method": operation.split()[0], "path": operation.split()[1]}],
+            name, _default(name), f"{method} {path}", [{"method": method, "path": path}]
         )
-        for name, operation in _OPERATIONS.items()
+        for name, (method, path) in _OPERATIONS.items()
     ]
+    extensions = dict.fromkeys(name.rpartition(":")[0] for name in _OPERATIONS)
     discoverable = [
         oslo_policy.RuleDefault(name, _default(name), "Whether this extension is listed.")
-        for name in _DISCOVERABLE
+        for name in (f"{extension}:discoverable" for extension in extensions)
     ]
     return _BASE + operations + discoverable
 

@@ -8,6 +8,7 @@ import re
 import unicodedata
 import uuid
 from collections.abc import Mapping
+from datetime import UTC
 from typing import Any
 
 import iso8601
@@ -91,7 +92,8 @@ def _is_text(value: object) -> bool:
 
 
 def _is_time(value: object) -> bool:
-    return not isinstance(value, str) or bool(iso8601.parse_date(value))
+    # UTC, since an offset can take a time beyond the years 1 to 9999.
+    return not isinstance(value, str) or bool(iso8601.parse_date(value).astimezone(UTC))
 
 
 def _is_uuid(value: object) -> bool:
@@ -102,7 +104,7 @@ def _formats() -> FormatChecker:
     checker = FormatChecker()
     checker.checks("name")(_is_name)
     checker.checks("text")(_is_text)
-    checker.checks("date-time", iso8601.ParseError)(_is_time)
+    checker.checks("date-time", (iso8601.ParseError, OverflowError))(_is_time)
     checker.checks("uuid", ValueError)(_is_uuid)
     return checker
 
@@ -111,54 +113,33 @@ def _validator(schema: _Schema) -> Draft4Validator:
     return Draft4Validator(schema, format_checker=_formats())
 
 
+def _object(properties: _Schema, **checks: object) -> _Schema:
+    """An object of these properties only; `checks` come after them, in their order."""
+    return {"type": "object", "properties": properties, **checks, "additionalProperties": False}
+
+
 def _enveloped(key: str, inner: _Schema) -> Draft4Validator:
-    return _validator(
-        {
-            "type": "object",
-            "properties": {key: inner},
-            "required": [key],
-            "additionalProperties": False,
-        }
-    )
+    return _validator(_object({key: inner}, required=[key]))
 
 
 def _create(key: str, properties: _Schema, required: list[str]) -> Draft4Validator:
-    return _enveloped(
-        key,
-        {
-            "type": "object",
-            "properties": properties,
-            "additionalProperties": False,
-            "required": required,
-        },
-    )
+    # Here other properties are complained of before missing ones.
+    return _enveloped(key, _object(properties, additionalProperties=False, required=required))
 
 
 def _update(key: str, properties: _Schema) -> Draft4Validator:
-    return _enveloped(
-        key,
-        {
-            "type": "object",
-            "properties": properties,
-            "additionalProperties": False,
-            "anyOf": [{"required": [name]} for name in properties],
-        },
-    )
+    wanted = [{"required": [name]} for name in properties]
+    return _enveloped(key, _object(properties, additionalProperties=False, anyOf=wanted))
 
 
-_NAME: _Schema = {"type": "string", "minLength": 1, "maxLength": 255, "format": "name"}
+_SHORT: _Schema = {"type": "string", "minLength": 1, "maxLength": 255}
+_NAME: _Schema = {**_SHORT, "format": "name"}
 _TEXT: _Schema = {"type": ["string", "null"], "format": "text"}
 _TYPE: _Schema = {"type": ["string", "null"], "maxLength": 255, "pattern": "^[a-zA-Z0-9]*$"}
 _YES = [True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes"]
 _NO = [False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no"]
 _BOOLEAN: _Schema = {"type": ["boolean", "string"], "enum": _YES + _NO}
-_HOSTNAME: _Schema = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": 255,
-    "pattern": "^[a-zA-Z0-9-._]*$",
-}
-_TIME: _Schema = {"type": "string", "format": "date-time"}
+_HOSTNAME: _Schema = {**_SHORT, "pattern": "^[a-zA-Z0-9-._]*$"}
 
 _SEGMENT_1_0: _Schema = {
     "name": _NAME,
@@ -192,72 +173,45 @@ HOST_UPDATE: Versions = {(1, 0): _update("host", _HOST)}
 
 _ANY_PAYLOAD: _Schema = {
     "type": "object",
-    "patternProperties": {
-        "^[a-zA-Z0-9-_:. ]{1,255}$": {"type": "string", "maxLength": 255},
-    },
+    "patternProperties": {"^[a-zA-Z0-9-_:. ]{1,255}$": {"type": "string", "maxLength": 255}},
     "additionalProperties": False,
 }
-
 _NOTIFICATION: _Schema = {
     "type": {"type": "string", "enum": tuple(str(kind) for kind in NotificationType)},
     "hostname": _HOSTNAME,
-    "generated_time": _TIME,
+    "generated_time": {"type": "string", "format": "date-time"},
     "payload": _ANY_PAYLOAD,
 }
 
 NOTIFICATION_CREATE: Versions = {
-    (1, 0): _enveloped(
-        "notification",
-        {
-            "type": "object",
-            "properties": _NOTIFICATION,
-            "required": list(_NOTIFICATION),
-            "additionalProperties": False,
-        },
-    )
+    (1, 0): _enveloped("notification", _object(_NOTIFICATION, required=list(_NOTIFICATION)))
 }
-
-
-def _payload(properties: _Schema, required: list[str]) -> Draft4Validator:
-    return _validator(
-        {
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": False,
-        }
-    )
 
 
 def _one_of(*values: str) -> _Schema:
     return {"enum": values, "type": "string"}
 
 
-_FREE: _Schema = {"type": "string", "minLength": 1, "maxLength": 255}
+_HOST_FAILURE: _Schema = {
+    "host_status": _one_of("NORMAL", "UNKNOWN"),
+    "cluster_status": _one_of("ONLINE", "OFFLINE"),
+    "event": _one_of("STARTED", "STOPPED"),
+}
+_PROCESS_FAILURE: _Schema = {
+    "process_name": {"type": "string", "minLength": 1, "maxLength": 4096},
+    "event": _one_of("STARTED", "STOPPED"),
+}
+_INSTANCE_FAILURE: _Schema = {
+    "instance_uuid": {"type": "string", "format": "uuid"},
+    "vir_domain_event": _SHORT,
+    "event": _SHORT,
+}
 
 PAYLOADS: Mapping[str, Draft4Validator] = {
-    NotificationType.COMPUTE_HOST: _payload(
-        {
-            "host_status": _one_of("NORMAL", "UNKNOWN"),
-            "cluster_status": _one_of("ONLINE", "OFFLINE"),
-            "event": _one_of("STARTED", "STOPPED"),
-        },
-        ["event"],
+    NotificationType.COMPUTE_HOST: _validator(_object(_HOST_FAILURE, required=["event"])),
+    NotificationType.PROCESS: _validator(
+        _object(_PROCESS_FAILURE, required=list(_PROCESS_FAILURE))
     ),
-    NotificationType.PROCESS: _payload(
-        {
-            "process_name": {"type": "string", "minLength": 1, "maxLength": 4096},
-            "event": _one_of("STARTED", "STOPPED"),
-        },
-        ["process_name", "event"],
-    ),
-    NotificationType.VM: _payload(
-        {
-            "instance_uuid": {"type": "string", "format": "uuid"},
-            "vir_domain_event": _FREE,
-            "event": _FREE,
-        },
-        ["instance_uuid", "vir_domain_event", "event"],
-    ),
+    NotificationType.VM: _validator(_object(_INSTANCE_FAILURE, required=list(_INSTANCE_FAILURE))),
 }
 """What the payload of a notification looks like, by its type; checked after the policy."""

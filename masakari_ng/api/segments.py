@@ -9,15 +9,15 @@ from masakari_ng.api.policy import Authorize
 from masakari_ng.operations import Segments
 
 
-class SegmentCollection:
-    """GET lists segments, POST creates one."""
+class SegmentResource:
+    """Segments as a list and one by one."""
 
     def __init__(self, segments: Segments, authorize: Authorize, max_limit: int) -> None:
         self._segments = segments
         self._authorize = authorize
         self._max_limit = max_limit
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def index(self, req: falcon.Request, resp: falcon.Response) -> None:
         """List segments."""
         self._authorize(req, "os_masakari_api:segments:index")
         page = request.page(req, self._max_limit)
@@ -25,7 +25,7 @@ class SegmentCollection:
         found = self._segments.listed(page, filters)
         resp.media = {"segments": [views.segment(segment) for segment in found]}
 
-    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def create(self, req: falcon.Request, resp: falcon.Response) -> None:
         """Create a segment."""
         document = request.body(req, schemas.SEGMENT_CREATE)
         self._authorize(req, "os_masakari_api:segments:create")
@@ -33,27 +33,19 @@ class SegmentCollection:
         resp.status = HTTPStatus.CREATED
         resp.media = {"segment": views.segment(created)}
 
-
-class SegmentMember:
-    """GET shows a segment, PUT changes it, DELETE deletes it."""
-
-    def __init__(self, segments: Segments, authorize: Authorize) -> None:
-        self._segments = segments
-        self._authorize = authorize
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response, segment_id: str) -> None:
+    def show(self, req: falcon.Request, resp: falcon.Response, segment_id: str) -> None:
         """Show a segment."""
         self._authorize(req, "os_masakari_api:segments:detail")
         resp.media = {"segment": views.segment(self._segments.show(segment_id))}
 
-    def on_put(self, req: falcon.Request, resp: falcon.Response, segment_id: str) -> None:
+    def update(self, req: falcon.Request, resp: falcon.Response, segment_id: str) -> None:
         """Change a segment."""
         document = request.body(req, schemas.SEGMENT_UPDATE)
         self._authorize(req, "os_masakari_api:segments:update")
         updated = self._segments.update(segment_id, document["segment"])
         resp.media = {"segment": views.segment(updated)}
 
-    def on_delete(self, req: falcon.Request, resp: falcon.Response, segment_id: str) -> None:
+    def delete(self, req: falcon.Request, resp: falcon.Response, segment_id: str) -> None:
         """Delete a segment with its hosts."""
         self._authorize(req, "os_masakari_api:segments:delete")
         self._segments.delete(segment_id)

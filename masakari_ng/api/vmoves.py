@@ -7,15 +7,15 @@ from masakari_ng.api.policy import Authorize
 from masakari_ng.operations import VMoves
 
 
-class VMoveCollection:
-    """GET lists the moves of a notification."""
+class VMoveResource:
+    """The moves of a notification as a list and one by one."""
 
     def __init__(self, vmoves: VMoves, authorize: Authorize, max_limit: int) -> None:
         self._vmoves = vmoves
         self._authorize = authorize
         self._max_limit = max_limit
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response, notification_id: str) -> None:
+    def index(self, req: falcon.Request, resp: falcon.Response, notification_id: str) -> None:
         """List moves."""
         self._authorize(req, "os_masakari_api:vmoves:index")
         page = request.page(req, self._max_limit)
@@ -23,15 +23,7 @@ class VMoveCollection:
         found = self._vmoves.listed(notification_id, page, filters)
         resp.media = {"vmoves": [views.vmove(vmove) for vmove in found]}
 
-
-class VMoveMember:
-    """GET shows the move of one instance."""
-
-    def __init__(self, vmoves: VMoves, authorize: Authorize) -> None:
-        self._vmoves = vmoves
-        self._authorize = authorize
-
-    def on_get(
+    def show(
         self, req: falcon.Request, resp: falcon.Response, notification_id: str, vmove_id: str
     ) -> None:
         """Show a move."""

@@ -13,16 +13,12 @@ from granian.constants import HTTPModes, Interfaces, SSLProtocols
 from granian.http import HTTP1Settings
 from granian.server import Server
 from oslo_config import cfg
-from oslo_log import log as oslo_log
 
 from masakari_ng import conf as options
 from masakari_ng import errors
-from masakari_ng.api.middleware import Wsgi
 from masakari_ng.cmd import compose
 
 log = logging.getLogger(__name__)
-
-_PROGRAM = "masakari-ng-api"
 
 _THREADS = 16
 """Requests at once in one worker; the pools of the database and of Nova hold as many."""
@@ -51,11 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        conf = options.load(given, program=_PROGRAM)
+        conf = options.load(given, program=compose.API)
         server = _server(conf)
-        oslo_log.setup(conf, options.PROJECT)
         # Only to find out now what would end every worker.
-        compose.build_api(conf)
+        compose.application(given)
     except (cfg.Error, errors.ConfigurationError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -69,20 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             conf.masakari_api_listen_port,
         )
     )
-    server.serve(target_loader=functools.partial(_application, given), wrap_loader=False)
+    # Each worker reads the files anew, so SIGHUP takes changes over.
+    server.serve(target_loader=functools.partial(compose.application, given), wrap_loader=False)
     return 0
-
-
-def _application(arguments: list[str]) -> Wsgi:
-    """What a worker serves; it reads the files anew, so SIGHUP takes changes over."""
-    conf = options.load(arguments, program=_PROGRAM)
-    oslo_log.setup(conf, options.PROJECT)
-    return compose.build_api(conf)
 
 
 def _server(conf: cfg.ConfigOpts) -> Any:
     return Server(
-        target=_PROGRAM,
+        target=compose.API,
         address=_free_address(conf.masakari_api_listen, conf.masakari_api_listen_port),
         port=conf.masakari_api_listen_port,
         interface=Interfaces.WSGI,

@@ -1,6 +1,5 @@
 """What can be done with the hosts of a segment. Spec: rest-api §12, §16."""
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,9 +12,7 @@ from masakari_ng.db import hosts, segments
 from masakari_ng.db.paging import Page
 from masakari_ng.db.session import Database
 from masakari_ng.domain import Host, RequestContext
-
-Fields = Mapping[str, Any]
-"""Properties of a request that has been held against its schema."""
+from masakari_ng.operations.segments import Fields
 
 _FLAGS = ("reserved", "on_maintenance")
 
@@ -28,20 +25,13 @@ class Hosts:
         self._cloud = cloud
 
     def listed(self, segment: str, page: Page, filters: Mapping[str, str]) -> list[Host]:
-        """One page of the hosts of a segment.
-
-        Args:
-            segment: its uuid.
-            page: which part.
-            filters: `type`, `reserved`, `on_maintenance`, as text.
+        """One page of a segment, filtered by the text of `type`, `reserved`, `on_maintenance`.
 
         Raises:
             SegmentNotFound: there is none.
             InvalidFilter: a flag is neither true nor false.
         """
-        return self._database.read(
-            functools.partial(_listed, segment=segment, page=page, filters=filters)
-        )
+        return self._database.read(lambda session: _listed(session, segment, page, filters))
 
     def show(self, segment: str, uuid: str) -> Host:
         """One host.
@@ -69,9 +59,7 @@ class Hosts:
             raise ValueError("A host has a type and control attributes")
         self._check_with_nova(caller, fields["name"])
         values = _interpreted(fields)
-        return self._database.write(
-            lambda session: hosts.create(session, segment_uuid=segment, **values)
-        )
+        return self._database.write(lambda session: _create(session, segment, values))
 
     def update(self, caller: RequestContext, segment: str, uuid: str, fields: Fields) -> Host:
         """Change a host.
@@ -83,18 +71,15 @@ class Hosts:
             CloudError: Nova or Keystone failed.
             HostExists: the name is taken, in any segment.
         """
-        self._database.read(
-            functools.partial(_changeable, segment=segment, uuid=uuid, change="updated")
-        )
+        self._database.read(lambda session: _check_idle(session, segment, uuid, "updated"))
         if "name" in fields:
             try:
                 self._check_with_nova(caller, fields["name"])
             except errors.CloudConflict as error:
                 # Only here does upstream pass a 409 of Nova on.
                 raise errors.Conflict("Conflict") from error
-        return self._database.write(
-            functools.partial(_update, segment=segment, uuid=uuid, changes=_interpreted(fields))
-        )
+        changes = _interpreted(fields)
+        return self._database.write(lambda session: _update(session, segment, uuid, changes))
 
     def delete(self, segment: str, uuid: str) -> None:
         """Remove a host.
@@ -103,7 +88,7 @@ class Hosts:
             HostNotFoundUnderSegment: it is not in this segment.
             HostInUse: a host of its segment is being recovered.
         """
-        self._database.write(functools.partial(_delete, segment=segment, uuid=uuid))
+        self._database.write(lambda session: _delete(session, segment, uuid))
 
     def _check_with_nova(self, caller: RequestContext, name: str) -> None:
         if not self._cloud.fresh_nova(caller.nova_request_id).services(name):
@@ -132,18 +117,24 @@ def _flag(name: str, value: str) -> bool:
         raise errors.InvalidFilter(f"Invalid value for {name}: {error}") from error
 
 
-def _changeable(session: Session, segment: str, uuid: str, change: str) -> None:
+def _check_idle(session: Session, segment: str, uuid: str, change: str) -> None:
     hosts.in_segment(session, segment, uuid)
     if segments.in_use(session, segment):
         raise errors.HostInUse(uuid, change)
 
 
-def _update(session: Session, segment: str, uuid: str, changes: Mapping[str, object]) -> Host:
-    # Nova was asked in between, outside any transaction.
-    _changeable(session, segment, uuid, "updated")
+def _create(session: Session, segment: str, values: Fields) -> Host:
+    # Nova was asked in between, outside any transaction; the segment may be gone by now.
+    segments.by_uuid(session, segment)
+    return hosts.create(session, segment_uuid=segment, **values)
+
+
+def _update(session: Session, segment: str, uuid: str, changes: Fields) -> Host:
+    # As in `_create`: the recovery may have begun.
+    _check_idle(session, segment, uuid, "updated")
     return hosts.update(session, uuid, changes)
 
 
 def _delete(session: Session, segment: str, uuid: str) -> None:
-    _changeable(session, segment, uuid, "deleted")
+    _check_idle(session, segment, uuid, "deleted")
     hosts.delete(session, uuid)

@@ -1,9 +1,7 @@
 """What can be done with notifications. Spec: rest-api §13."""
 
-import functools
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,23 +14,9 @@ from masakari_ng.db.paging import Page
 from masakari_ng.db.session import Database
 from masakari_ng.domain import Notification, NotificationType, RequestContext, TaskDetails
 from masakari_ng.messaging.client import EngineClient
+from masakari_ng.operations.segments import Fields
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Report:
-    """What a monitor says.
-
-    Attributes:
-        hostname: as sent; the database compares it without regard to case.
-        generated_time: naive UTC, with the fraction as sent.
-    """
-
-    kind: NotificationType
-    hostname: str
-    generated_time: datetime
-    payload: dict[str, str]
 
 
 class Notifications:
@@ -59,11 +43,7 @@ class Notifications:
         self._window = timedelta(seconds=window)
 
     def listed(self, page: Page, filters: Mapping[str, str]) -> list[Notification]:
-        """One page of the notifications.
-
-        Args:
-            page: which part.
-            filters: `type`, `status`, `source_host_uuid`, `generated-since`, as text.
+        """One page, filtered by `type`, `status`, `source_host_uuid`, `generated-since`, as text.
 
         Raises:
             InvalidFilter: `generated-since` is no time.
@@ -93,7 +73,7 @@ class Notifications:
             )
         return self._workflows.read(lambda session: workflows.details(session, uuid))
 
-    def create(self, caller: RequestContext, fields: Mapping[str, Any]) -> Notification:
+    def create(self, caller: RequestContext, fields: Fields) -> Notification:
         """Record a report and tell the engines.
 
         The row is committed before the cast, so an engine finds it however the cast goes.
@@ -107,16 +87,8 @@ class Notifications:
             HostOnMaintenance: reports of this host are not wanted.
             DuplicateNotification: the same failure was reported already.
         """
-        report = _Report(
-            kind=NotificationType(fields["type"]),
-            hostname=fields["hostname"],
-            generated_time=_instant(fields["generated_time"]),
-            payload=fields["payload"],
-        )
-        host = self._database.read(lambda session: hosts.by_name(session, report.hostname))
-        created = self._database.write(
-            functools.partial(_store, host_uuid=host.uuid, report=report, window=self._window)
-        )
+        host = self._database.read(lambda session: hosts.by_name(session, fields["hostname"]))
+        created = self._database.write(lambda session: self._store(session, host.uuid, fields))
         try:
             self._engine.process_notification(caller, created)
         except errors.BrokerUnavailable as error:
@@ -127,37 +99,44 @@ class Notifications:
             )
         return created
 
+    def _store(self, session: Session, host_uuid: str, fields: Fields) -> Notification:
+        """Everything that decides about a report, in one transaction.
 
-def _store(session: Session, host_uuid: str, report: _Report, window: timedelta) -> Notification:
-    """Everything that decides about a report, in one transaction.
-
-    The first statement makes equal reports queue up, so that the second sees the row of the first.
-    """
-    notifications.intake(session, host_uuid, report.kind)
-    host = hosts.by_name(session, report.hostname)
-    if host.on_maintenance:
-        raise errors.HostOnMaintenance(report.hostname, report.kind)
-    since = report.generated_time - window
-    earlier = notifications.reported_since(session, host.uuid, report.kind, since)
-    if any(other.payload == report.payload for other in earlier):
-        raise errors.DuplicateNotification(report.hostname, report.kind)
-    return notifications.create(
-        session,
-        type=report.kind,
-        generated_time=report.generated_time,
-        source_host_uuid=host.uuid,
-        payload=report.payload,
-        failover_segment_uuid=host.failover_segment_id,
-    )
+        The first statement makes equal reports queue up, so that the second sees the row of the
+        first.
+        """
+        kind, name = NotificationType(fields["type"]), fields["hostname"]
+        generated = _instant(fields["generated_time"])
+        notifications.intake(session, host_uuid, kind)
+        host = hosts.by_name(session, name)
+        if host.on_maintenance:
+            raise errors.HostOnMaintenance(name, kind)
+        since = max(generated, datetime.min + self._window) - self._window
+        earlier = notifications.reported_since(session, host.uuid, kind, since)
+        if any(other.payload == fields["payload"] for other in earlier):
+            raise errors.DuplicateNotification(name, kind)
+        return notifications.create(
+            session,
+            type=kind,
+            generated_time=generated,
+            source_host_uuid=host.uuid,
+            payload=fields["payload"],
+            failover_segment_uuid=host.failover_segment_id,
+        )
 
 
 def _instant(text: str) -> datetime:
-    """Naive UTC from ISO 8601; a time without offset is UTC."""
+    """Naive UTC from ISO 8601; a time without offset is UTC.
+
+    Raises:
+        iso8601.ParseError: it is no time.
+        OverflowError: its offset takes it beyond the years 1 to 9999.
+    """
     return iso8601.parse_date(text).astimezone(UTC).replace(tzinfo=None)
 
 
 def _since(text: str) -> datetime:
     try:
         return _instant(text)
-    except iso8601.ParseError as error:
+    except (iso8601.ParseError, OverflowError) as error:
         raise errors.InvalidFilter("Invalid generated-since value") from error

@@ -1,6 +1,5 @@
 """What can be done with segments. Spec: rest-api §11."""
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,12 +23,7 @@ class Segments:
         self._database = database
 
     def listed(self, page: Page, filters: Mapping[str, str]) -> list[Segment]:
-        """One page of the segments.
-
-        Args:
-            page: which part.
-            filters: `recovery_method`, `service_type`, `enabled`, as text.
-        """
+        """One page, filtered by the text of `recovery_method`, `service_type`, `enabled`."""
         return self._database.read(lambda session: segments.listed(session, page, **filters))
 
     def show(self, uuid: str) -> Segment:
@@ -61,7 +55,7 @@ class Segments:
         changes = dict(fields)
         if "enabled" in changes:
             changes["enabled"] = bool(changes["enabled"])
-        return self._database.write(functools.partial(_update, uuid=uuid, changes=changes))
+        return self._database.write(lambda session: _update(session, uuid, changes))
 
     def delete(self, uuid: str) -> None:
         """Delete a segment with its hosts.
@@ -70,10 +64,10 @@ class Segments:
             SegmentNotFound: there is none.
             SegmentInUse: one of its hosts is being recovered.
         """
-        self._database.write(functools.partial(_delete, uuid=uuid))
+        self._database.write(lambda session: _delete(session, uuid))
 
 
-def _update(session: Session, uuid: str, changes: Mapping[str, object]) -> Segment:
+def _update(session: Session, uuid: str, changes: Fields) -> Segment:
     segments.by_uuid(session, uuid)
     if segments.in_use(session, uuid):
         raise errors.SegmentInUse(uuid, "updated")

@@ -1,6 +1,5 @@
 """What can be asked about the moves of a host recovery. Spec: rest-api §14."""
 
-import functools
 from collections.abc import Mapping
 
 from sqlalchemy.orm import Session
@@ -19,20 +18,13 @@ class VMoves:
         self._database = database
 
     def listed(self, notification: str, page: Page, filters: Mapping[str, str]) -> list[VMove]:
-        """One page of the moves of a notification.
-
-        Args:
-            notification: its uuid.
-            page: which part.
-            filters: `status`, `type`, as text.
+        """One page of the moves of a notification, filtered by the text of `status`, `type`.
 
         Raises:
             NotificationNotFound: there is none.
             NotificationWithoutVMoves: it is not about a host.
         """
-        return self._database.read(
-            functools.partial(_listed, notification=notification, page=page, filters=filters)
-        )
+        return self._database.read(lambda session: _listed(session, notification, page, filters))
 
     def show(self, notification: str, uuid: str) -> VMove:
         """One move, of whichever notification.
@@ -42,7 +34,7 @@ class VMoves:
             NotificationWithoutVMoves: it is not about a host.
             VMoveNotFound: there is no such move.
         """
-        return self._database.read(functools.partial(_shown, notification=notification, uuid=uuid))
+        return self._database.read(lambda session: _shown(session, notification, uuid))
 
 
 def _listed(

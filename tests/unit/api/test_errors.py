@@ -107,3 +107,15 @@ def test_anything_else_is_an_unexpected_error_with_a_traceback_in_the_log(
     assert answer.status_int == 500
     assert answer.json["masakariFault"]["message"].endswith(f"\n{type(error)}")
     assert "Traceback" in caplog.text
+
+
+def test_what_a_client_sent_wrongly_is_not_in_the_log(client, segment, caplog):
+    body = {"host": {"name": "c", "type": "COMPUTE", "control_attributes": "ipmi:\ts3cret"}}
+
+    with caplog.at_level("DEBUG"):
+        answer = client("POST", f"/v1/segments/{segment}/hosts", body)
+        client("GET", "/v1/segments/a%0Ab")
+
+    assert answer.status_code == 400
+    assert "s3cret" not in caplog.text
+    assert "a\nb" not in caplog.text

@@ -67,7 +67,15 @@ def test_reports_of_a_host_on_maintenance_are_refused(client, segment, host, rep
     assert "of type 'COMPUTE_HOST' is ignored as the host is already under" in answer.text
 
 
-def test_a_time_that_cannot_be_read_is_no_filter(client):
-    answer = client("GET", "/v1/notifications?generated-since=yesterday")
+@pytest.mark.usefixtures("host")
+def test_the_first_of_all_times_is_one(client, report):
+    report["notification"]["generated_time"] = "0001-01-01"
+
+    assert client("POST", "/v1/notifications", report).status_int == 202
+
+
+@pytest.mark.parametrize("time", ["yesterday", "0001-01-01T00:00%2B01:00"])
+def test_a_time_that_cannot_be_read_is_no_filter(client, time: str):
+    answer = client("GET", f"/v1/notifications?generated-since={time}")
 
     assert answer.json["badRequest"]["message"] == "Invalid generated-since value"

@@ -95,7 +95,17 @@ def test_times_are_read_as_iso_8601(time: str):
 
 
 @pytest.mark.parametrize(
-    "time", ["2026-03-01t10:00", "2026-W01", "2026-060", "2026-03-01T24:00", "0000-01-01", " 2026"]
+    "time",
+    [
+        "2026-03-01t10:00",
+        "2026-W01",
+        "2026-060",
+        "2026-03-01T24:00",
+        "0000-01-01",
+        " 2026",
+        "0001-01-01T00:00+01:00",
+        "9999-12-31T23:59-01:00",
+    ],
 )
 def test_other_times_are_refused(time: str):
     document = {"notification": {**NOTIFICATION, "generated_time": time}}
