@@ -7,6 +7,8 @@ import threading
 from concurrent.futures import Future
 from typing import Any
 
+from kombu.messaging import Producer
+
 from masakari_ng import errors
 from masakari_ng.domain import Notification, RequestContext
 from masakari_ng.messaging import envelope
@@ -47,8 +49,7 @@ class EngineClient:
         Raises:
             BrokerUnavailable: the broker has not taken the request in time; it may yet do so.
         """
-        arguments = {"notification": envelope.notification_to_wire(notification)}
-        request = envelope.cast("process_notification", arguments, version="1.0", context=context)
+        request = envelope.cast("process_notification", "1.0", notification, context)
         self._send(envelope.pack(request))
 
     def close(self) -> None:
@@ -60,22 +61,20 @@ class EngineClient:
             thread.join(self._timeout)
 
     def _send(self, body: bytes) -> None:
-        self._ensure_thread()
         done: Future[None] = Future()
         self._jobs.put((done, body))
-        try:
-            done.result(self._timeout)
-        except TimeoutError as error:
-            done.cancel()
-            raise errors.BrokerUnavailable(
-                f"The broker has not taken the request within {self._timeout} seconds"
-            ) from error
-
-    def _ensure_thread(self) -> None:
         with self._lock:
             if self._thread is None or not self._thread.is_alive():  # not alive: in a forked child
                 self._thread = threading.Thread(target=self._run, name="rpc-client", daemon=True)
                 self._thread.start()
+        try:
+            done.result(self._timeout)
+        except Exception as error:
+            done.cancel()
+            reason = str(error) or f"no answer within {self._timeout} seconds"
+            raise errors.BrokerUnavailable(
+                f"The broker has not taken the request: {reason}"
+            ) from error
 
     def _run(self) -> None:
         sender = _Sender(self._broker, self._timeout)
@@ -96,12 +95,8 @@ def _work(sender: "_Sender", done: Future[None], body: bytes) -> None:
         return
     try:
         sender.send(body)
-    except errors.BrokerUnavailable as error:
-        done.set_exception(error)
     except Exception as error:  # noqa: BLE001 - raised again where somebody waits for it
-        unavailable = errors.BrokerUnavailable(str(error))
-        unavailable.__cause__ = error
-        done.set_exception(unavailable)
+        done.set_exception(error)
     else:
         done.set_result(None)
 
@@ -112,33 +107,28 @@ class _Sender:
     def __init__(self, broker: Broker, timeout: float) -> None:
         self._broker = broker
         self._timeout = timeout
-        self._exchange = broker.exchange()
-        self._queue = broker.request_queue(self._exchange)
         self._link: Any = None
-        self._channel: Any = None
+        self._queue: Any = None
+        self._producer: Any = None
         self._returned = False
 
     def send(self, body: bytes) -> None:
         """Publish; once more on a new connection if the present one turns out to be dead."""
-        if self._channel is not None:
-            try:
-                self._publish(body)
-            except Exception as error:
-                self._drop(error)
-                if isinstance(error, TimeoutError) and error.errno is None:
-                    raise  # the broker is silent and the time is over
-            else:
-                return
+        fresh = self._link is None
         try:
-            self._connect()
+            if fresh:
+                self._connect()
             self._publish(body)
         except Exception as error:
             self._drop(error)
-            raise
+            silent = isinstance(error, TimeoutError) and error.errno is None  # the time is over
+            if fresh or silent:
+                raise
+            self.send(body)
 
     def keep_alive(self) -> None:
         """Send and read heartbeats."""
-        if self._channel is None:
+        if self._link is None:
             return
         try:
             with contextlib.suppress(TimeoutError):
@@ -153,34 +143,30 @@ class _Sender:
 
     def _drop(self, reason: Exception) -> None:
         log.debug("Connection to the broker given up: %s", reason)
-        link, self._link, self._channel = self._link, None, None
+        link, self._link = self._link, None
         if link is not None:
             link.collect()
 
     def _connect(self) -> None:
         self._link = self._broker.connect(timeout=self._timeout, confirm=True)
+        self._queue = self._broker.request_queue()
+        exchange = self._queue.exchange
         if self._broker.in_memory:  # nothing is returned there, so the queue has to exist
-            self._channel = declare(self._link, [self._exchange, self._queue])
+            channel = declare(self._link, [exchange, self._queue])
         else:
-            self._channel = declare(self._link, [self._exchange])
-            self._channel.events["basic_return"].add(self._note_return)
+            channel = declare(self._link, [exchange])
+            channel.events["basic_return"].add(self._note_return)
+        self._producer = Producer(channel, exchange, self._queue.name, auto_declare=False)
 
     def _publish(self, body: bytes) -> None:
-        if self._publish_once(body):
-            return
-        log.info("There is no queue %s yet, declaring it", self._queue.name)
-        declare(self._link, [self._queue]).close()
-        if not self._publish_once(body):
-            raise errors.BrokerUnavailable(f"Queue {self._queue.name} takes no message")
-
-    def _publish_once(self, body: bytes) -> bool:
-        """Whether the message came into a queue."""
-        self._returned = False
-        message = self._channel.prepare_message(body, **envelope.properties())
-        self._channel.basic_publish(
-            message, exchange=self._exchange.name, routing_key=self._queue.name, mandatory=True
-        )
-        return not self._returned
+        for _ in range(2):
+            self._returned = False
+            self._producer.publish(body, mandatory=True, **envelope.PROPERTIES)
+            if not self._returned:
+                return
+            log.info("There is no queue %s, declaring it", self._queue.name)
+            declare(self._link, [self._queue]).close()
+        raise errors.BrokerUnavailable(f"Queue {self._queue.name} takes no message")
 
     def _note_return(self, *_returned: object) -> None:
         self._returned = True

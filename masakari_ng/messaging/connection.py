@@ -4,6 +4,7 @@ Spec: rpc §2, §3
 """
 
 import contextlib
+import itertools
 import os
 import random
 import ssl
@@ -68,12 +69,11 @@ class Broker:
         Args:
             after_loss: a connection that worked is gone, so the first attempt may come soon.
         """
+        first, step = self._options["rabbit_retry_interval"], self._options["rabbit_retry_backoff"]
         if after_loss:
             yield self._options["kombu_reconnect_delay"]
-        pause = self._options["rabbit_retry_interval"]
-        while True:
+        for pause in itertools.count(first, step):
             yield min(pause, self._options["rabbit_interval_max"])
-            pause += self._options["rabbit_retry_backoff"]
 
     def connect(self, *, timeout: float, confirm: bool = False) -> Any:
         """A kombu connection to the first broker that answers.
@@ -142,26 +142,16 @@ class Broker:
             **(name if self._options["ssl_enforce_hostname_verification"] else {}),
         }
 
-    def exchange(self) -> Exchange:
-        """The topic exchange of all messages."""
-        return Exchange(
-            self._exchange_name,
-            "topic",
-            durable=self._durable,
-            auto_delete=self._options["amqp_auto_delete"],
-        )
-
-    def request_queue(self, exchange: Exchange) -> Queue:
+    def request_queue(self) -> Queue:
         """The queue that all engines share."""
-        return self._topic_queue(exchange, self.topic)
+        return self._topic_queue(self.topic)
 
     def engine_queues(self) -> tuple[Queue, ...]:
         """All queues of one engine in the order of their consumers. Spec: rpc §3.1."""
-        exchange = self.exchange()
         fanout = Exchange(f"{self.topic}_fanout", "fanout", durable=False, auto_delete=True)
         return (
-            self.request_queue(exchange),
-            self._topic_queue(exchange, f"{self.topic}.{self._host}"),
+            self.request_queue(),
+            self._topic_queue(f"{self.topic}.{self._host}"),
             Queue(
                 f"{self.topic}_fanout_{uuid.uuid4().hex}",
                 fanout,
@@ -172,20 +162,16 @@ class Broker:
             ),
         )
 
-    def _topic_queue(self, exchange: Exchange, name: str) -> Queue:
-        quorum = {"x-queue-type": "quorum"} if self._options["rabbit_quorum_queue"] else {}
-        return Queue(
-            name,
-            exchange,
-            routing_key=name,
-            durable=self._durable,
-            auto_delete=self._options["amqp_auto_delete"],
-            queue_arguments=quorum,
-        )
-
-    @property
-    def _durable(self) -> bool:
-        return bool(self._options["amqp_durable_queues"] or self._options["rabbit_quorum_queue"])
+    def _topic_queue(self, name: str) -> Queue:
+        """A queue and the topic exchange of all messages, which is alike in every way."""
+        quorum = self._options["rabbit_quorum_queue"]
+        kind = {
+            "durable": quorum or self._options["amqp_durable_queues"],
+            "auto_delete": self._options["amqp_auto_delete"],
+        }
+        exchange = Exchange(self._exchange_name, "topic", **kind)
+        arguments = {"x-queue-type": "quorum"} if quorum else {}
+        return Queue(name, exchange, routing_key=name, queue_arguments=arguments, **kind)
 
 
 def declare(link: Any, entities: Sequence[Exchange | Queue]) -> Any:

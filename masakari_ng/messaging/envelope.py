@@ -16,7 +16,15 @@ import iso8601
 from masakari_ng import errors
 from masakari_ng.domain import Notification, NotificationStatus, NotificationType, RequestContext
 
-CONTENT_TYPE = "application/json"
+_CONTENT_TYPE = "application/json"
+
+PROPERTIES: Mapping[str, Any] = {
+    "content_type": _CONTENT_TYPE,
+    "content_encoding": "utf-8",
+    "delivery_mode": 2,
+    "priority": 0,
+}
+"""Keywords of every message for kombu's `Producer.publish`. Spec: rpc §4.1."""
 
 _ENVELOPE_VERSION = "2.0"
 _CONTEXT = "_context_"
@@ -48,20 +56,6 @@ _NOTIFICATION = "Notification"
 _NOTIFICATION_VERSION = "1.3"
 
 
-def properties() -> dict[str, Any]:
-    """Keywords for kombu's `prepare_message`; new ones each time, since kombu adds to them.
-
-    Spec: rpc §4.1
-    """
-    return {
-        "content_type": CONTENT_TYPE,
-        "content_encoding": "utf-8",
-        "headers": {},
-        "priority": 0,
-        "properties": {"delivery_mode": 2},
-    }
-
-
 def pack(message: Mapping[str, Any]) -> bytes:
     """The body of an AMQP message."""
     envelope = {"oslo.version": _ENVELOPE_VERSION, "oslo.message": json.dumps(message)}
@@ -78,8 +72,8 @@ def unpack(body: bytes | str, content_type: str | None) -> dict[str, Any]:
     Raises:
         BadMessage: another type of content, another version, or no JSON object.
     """
-    if content_type != CONTENT_TYPE:
-        raise errors.BadMessage(f"Content type {content_type} is not {CONTENT_TYPE}")
+    if content_type != _CONTENT_TYPE:
+        raise errors.BadMessage(f"Content type {content_type} is not {_CONTENT_TYPE}")
     outer = _json_object(body)
     if "oslo.version" not in outer or "oslo.message" not in outer:
         return outer
@@ -111,25 +105,19 @@ def compatible(version: object, own: str) -> bool:
 
 
 def cast(
-    method: str,
-    arguments: Mapping[str, Any],
-    *,
-    version: str,
-    context: RequestContext,
-    unique_id: str | None = None,
+    method: str, version: str, notification: Notification, context: RequestContext
 ) -> dict[str, Any]:
     """The inner message of a request that gets no answer. Spec: rpc §5.1.
 
     Args:
         method: name of the method.
-        arguments: its keyword arguments as JSON values.
         version: version of the interface that first had the method.
+        notification: its only argument.
         context: who asks.
-        unique_id: 32 hex digits, by which the receiver tells duplicates; None makes one.
     """
-    request = {"method": method, "args": dict(arguments), "version": version}
-    request["_unique_id"] = unique_id or uuid.uuid4().hex
-    return request | context_to_wire(context)
+    arguments = {"notification": notification_to_wire(notification)}
+    request = {"method": method, "args": arguments, "version": version}
+    return request | {"_unique_id": uuid.uuid4().hex} | context_to_wire(context)
 
 
 def subject(message: Mapping[str, Any]) -> str:

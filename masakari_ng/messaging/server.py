@@ -1,15 +1,16 @@
 """The engine's side: takes requests off the queues and runs them in threads. Spec: rpc §7 to §9."""
 
 import contextlib
+import copy
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from operator import methodcaller
 from typing import Any, Protocol
+
+from kombu.message import Message
 
 from masakari_ng import errors
 from masakari_ng.domain import Notification, RequestContext
@@ -23,9 +24,8 @@ _ANSWER_TIMEOUT = 5.0
 _CLOSE_TIMEOUT = 3.0
 _TICK = 0.1
 
-_ACKNOWLEDGE = methodcaller("ack")
-_REJECT = methodcaller("reject")
-_REQUEUE = methodcaller("requeue")
+_Verdict = tuple[Message, Callable[[Message], None], Any]
+"""A message, what to tell the broker about it, and the `_unique_id` to be remembered if any."""
 
 
 class Handler(Protocol):
@@ -54,14 +54,6 @@ class Waits(Protocol):
         """Wait, or raise `Stopped`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Delivery:
-    """A message that the broker waits to hear of."""
-
-    message: Any
-    unique_id: str | None = None
-
-
 class Server:
     """Consumes in one thread, works in others.
 
@@ -77,13 +69,12 @@ class Server:
 
     def __init__(self, broker: Broker, handler: Handler, *, threads: int, clock: Waits) -> None:
         self._broker = broker
-        self._handler = handler
         self._clock = clock
         self._queues = broker.engine_queues()
-        self._methods = {"process_notification": self._process_notification}
+        self._methods = {"process_notification": handler.process_notification}
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="rpc-worker")
         self._thread = threading.Thread(target=self._serve, name="rpc-server", daemon=True)
-        self._verdicts: deque[tuple[_Delivery, Callable[[Any], None]]] = deque()
+        self._verdicts: deque[_Verdict] = deque()
         self._acknowledged: deque[str] = deque(maxlen=16)
         self._stopping = threading.Event()
         self._closing = threading.Event()
@@ -130,24 +121,23 @@ class Server:
             self._stopping.set()
 
     def _consume(self, link: Any) -> Any:
-        entities = [entity for queue in self._queues for entity in (queue.exchange, queue)]
-        channel = declare(link, entities)
-        for tag, queue in enumerate(self._queues, start=1):
-            receive = partial(self._receive, channel)
+        queues = copy.deepcopy(self._queues)  # declaring marks them, and the broker may be another
+        channel = declare(link, [entity for queue in queues for entity in (queue.exchange, queue)])
+        receive = partial(self._receive, channel)
+        # Not with kombu's Consumer, whose tags go on counting over all connections.
+        for tag, queue in enumerate(queues, start=1):
             queue.bind(channel).consume(consumer_tag=str(tag), callback=receive, no_ack=False)
-        log.info("Waiting for requests in %s", ", ".join(queue.name for queue in self._queues))
+        log.info("Waiting for requests in %s", ", ".join(queue.name for queue in queues))
         return channel
 
     def _drain(self, link: Any, channel: Any) -> None:
         """Receive and settle until closed."""
         # Not through kombu's connection, which would silently make a new one without consumers.
         transport, connection = link.transport, link.connection
-        consuming = True
+        tags = [str(tag) for tag, _ in enumerate(self._queues, start=1)]
         while not self._closing.is_set():
-            if consuming and self._stopping.is_set():
-                consuming = False
-                for tag in range(1, len(self._queues) + 1):
-                    channel.basic_cancel(str(tag))
+            while tags and self._stopping.is_set():
+                channel.basic_cancel(tags.pop())
             self._settle(channel)
             transport.heartbeat_check(connection, rate=self._broker.heartbeat_rate)
             with contextlib.suppress(TimeoutError):
@@ -157,12 +147,12 @@ class Server:
     def _settle(self, channel: Any) -> None:
         """Tell the broker what became of its messages; those of a lost channel come again."""
         while self._verdicts:
-            delivery, verdict = self._verdicts.popleft()
-            if delivery.message.channel is not channel or delivery.message.acknowledged:
+            message, verdict, unique_id = self._verdicts.popleft()
+            if message.channel is not channel or message.acknowledged:
                 continue
-            verdict(delivery.message)
-            if verdict is _ACKNOWLEDGE and delivery.unique_id is not None:
-                self._acknowledged.append(delivery.unique_id)
+            verdict(message)
+            if unique_id is not None:
+                self._acknowledged.append(unique_id)
 
     def _receive(self, channel: Any, raw: Any) -> None:
         """Called by kombu, in the consuming thread."""
@@ -171,52 +161,50 @@ class Server:
             self._accept(message)
         except errors.BadMessage as error:
             log.warning("Failed to process message, skipping it: %s", error)
-            self._verdicts.append((_Delivery(message), _REJECT))
+            self._verdicts.append((message, Message.reject, None))
         except Exception:
             log.exception("Failed to process message, skipping it")
-            self._verdicts.append((_Delivery(message), _REJECT))
+            self._verdicts.append((message, Message.reject, None))
 
-    def _accept(self, message: Any) -> None:
+    def _accept(self, message: Message) -> None:
         if message.errors:
             raise errors.BadMessage(f"The body cannot be decompressed: {message.errors[0][1]}")
         if not message.body:
-            self._verdicts.append((_Delivery(message), _ACKNOWLEDGE))
+            self._verdicts.append((message, Message.ack, None))
             return
         request = envelope.unpack(message.body, message.content_type)
-        delivery = _Delivery(message, request.get("_unique_id"))
-        if delivery.unique_id is not None and delivery.unique_id in self._acknowledged:
+        unique_id = request.get("_unique_id")
+        if unique_id is not None and unique_id in self._acknowledged:
             log.error("Ignoring duplicate of %s", envelope.subject(request))
-            self._verdicts.append((delivery, _ACKNOWLEDGE))
+            self._verdicts.append((message, Message.ack, unique_id))
             return
-        self._submit(delivery, request)
-
-    def _submit(self, delivery: _Delivery, request: Mapping[str, Any]) -> None:
         try:
-            future = self._pool.submit(self._work, delivery, request)
+            future = self._pool.submit(self._work, message, request)
         except RuntimeError:
             if not self._stopping.is_set():
                 raise
-            self._verdicts.append((delivery, _REQUEUE))
+            self._verdicts.append((message, Message.requeue, None))
         else:
-            future.add_done_callback(partial(self._give_back, delivery))
+            future.add_done_callback(partial(self._give_back, message))
 
-    def _give_back(self, delivery: _Delivery, future: Future[None]) -> None:
+    def _give_back(self, message: Message, future: Future[None]) -> None:
         if future.cancelled():
-            self._verdicts.append((delivery, _REQUEUE))
+            self._verdicts.append((message, Message.requeue, None))
 
-    def _work(self, delivery: _Delivery, request: Mapping[str, Any]) -> None:
+    def _work(self, message: Message, request: Mapping[str, Any]) -> None:
         """One request, in a thread of the pool."""
-        verdict = _ACKNOWLEDGE
+        done: _Verdict = (message, Message.ack, request.get("_unique_id"))
+        verdict = done
         try:
-            self._dispatch(request, partial(self._verdicts.append, (delivery, _ACKNOWLEDGE)))
+            self._dispatch(request, partial(self._verdicts.append, done))
         except errors.Stopped:
-            verdict = _REQUEUE
+            verdict = (message, Message.requeue, None)
         except errors.BadMessage as error:
             log.warning("Cannot run %s: %s", envelope.subject(request), error)
         except Exception:
             # Not requeued: it would fail for ever, and the periodic task finds the row.
             log.exception("Failed to process %s", envelope.subject(request))
-        self._verdicts.append((delivery, verdict))
+        self._verdicts.append(verdict)
 
     def _dispatch(self, request: Mapping[str, Any], acknowledge: Callable[[], None]) -> None:
         """Find the method and run it. Spec: rpc §7.1."""
@@ -229,17 +217,7 @@ class Server:
         if run is None:
             raise errors.BadMessage(f"Endpoint does not support RPC method {method}")
         arguments = request.get("args", {})
-        if not isinstance(arguments, dict):
-            raise errors.BadMessage("Arguments are not an object")
-        run(envelope.context_from_wire(request), arguments, acknowledge)
-
-    def _process_notification(
-        self,
-        context: RequestContext,
-        arguments: Mapping[str, Any],
-        acknowledge: Callable[[], None],
-    ) -> None:
-        if set(arguments) != {"notification"}:
-            raise errors.BadMessage("process_notification takes one argument, notification")
-        notification = envelope.notification_from_wire(arguments["notification"])
-        self._handler.process_notification(context, notification, acknowledge)
+        if not isinstance(arguments, dict) or set(arguments) != {"notification"}:
+            raise errors.BadMessage(f"{method} takes one argument, notification")
+        context = envelope.context_from_wire(request)
+        run(context, envelope.notification_from_wire(arguments["notification"]), acknowledge)

@@ -35,14 +35,8 @@ def make_request(
 ) -> MakeRequest:
     """Gives the inner message of a request, to be spoilt and sent without our client."""
 
-    def make(unique_id: str | None = None) -> dict[str, Any]:
-        return envelope.cast(
-            "process_notification",
-            {"notification": envelope.notification_to_wire(make_notification())},
-            version="1.0",
-            context=context,
-            unique_id=unique_id,
-        )
+    def make() -> dict[str, Any]:
+        return envelope.cast("process_notification", "1.0", make_notification(), context)
 
     return make
 
@@ -138,7 +132,7 @@ def test_a_duplicate_is_dropped_once_the_first_is_acknowledged(
     go_on: threading.Event,
     caplog: pytest.LogCaptureFixture,
 ):
-    body = envelope.pack(make_request(unique_id="a" * 32))
+    body = envelope.pack(make_request() | {"_unique_id": "a" * 32})
     handler = Recorder(go_on=go_on)
     make_server(handler)
 

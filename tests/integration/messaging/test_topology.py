@@ -105,3 +105,17 @@ def test_what_exists_as_durable_is_an_error_until_it_is_gone(
 
     cast()
     eventually(lambda: len(handler.calls) == 1)
+
+
+def test_what_was_taken_as_not_durable_is_declared_anew_once_it_is_gone(
+    conf: cfg.ConfigOpts, bus: Bus, make_server: MakeServer, caplog: pytest.LogCaptureFixture
+):
+    exchange = kombu.Exchange("other", "topic", durable=False)
+    bus.declare(kombu.Queue("ha_engine", exchange, routing_key="ha_engine", durable=False))
+    conf.set_override("rabbit_quorum_queue", True, _GROUP)
+    make_server(Recorder(), consuming=False)
+    eventually(lambda: "Connection failed" in caplog.text)
+
+    bus.delete("ha_engine")
+
+    eventually(lambda: bus.consumers("ha_engine") == 1)

@@ -90,14 +90,8 @@ def test_casts_are_those_of_upstream(name: str):
     golden = _frame(name)
     message = golden["message"]
 
-    cast = envelope.cast(
-        "process_notification",
-        {"notification": envelope.notification_to_wire(_notification(message))},
-        version="1.0",
-        context=_context(message),
-        unique_id=message["_unique_id"],
-    )
-    body = json.loads(envelope.pack(cast))
+    cast = envelope.cast("process_notification", "1.0", _notification(message), _context(message))
+    body = json.loads(envelope.pack(cast | {"_unique_id": message["_unique_id"]}))
 
     assert set(body) == {"oslo.version", "oslo.message"}
     assert body["oslo.version"] == golden["envelope"]["oslo.version"]
