@@ -1,0 +1,1 @@
+"""The engine: from a received notification to its recorded outcome."""

@@ -1,0 +1,346 @@
+"""One notification from its arrival to its outcome.
+
+The right to work on it is a claim (`db/claims.py`), taken in the transaction that sets the status
+to `running` and given up in the one that stores the outcome. A claim that must wait for its host
+occupies no thread. Spec: recovery §2.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from sqlalchemy.orm import Session
+
+from masakari_ng import errors
+from masakari_ng.db import claims, hosts, journal, notifications
+from masakari_ng.db.session import Database
+from masakari_ng.domain import (
+    Claim,
+    Host,
+    Notification,
+    NotificationStatus,
+    NotificationType,
+    RequestContext,
+)
+from masakari_ng.engine import outcomes
+from masakari_ng.engine.outcomes import Outcome
+from masakari_ng.engine.roster import Origin, Roster, own_origin
+from masakari_ng.recovery.task import RecoveryContext
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[RecoveryContext, Host], NotificationStatus]
+"""Recovers; gives the status of a normal end, raises for all others."""
+
+ContextFactory = Callable[[RequestContext, Claim, Notification, bool], RecoveryContext]
+"""Makes what a recovery needs; the last argument says that it was begun before."""
+
+_DISABLED = "Recovery aboart: the segment HA is disabled."
+
+
+class Manager:
+    """Claims notifications and runs their recoveries.
+
+    Args:
+        database: with the claims.
+        engine: identity of this process, unique over all engines and restarts.
+        handlers: what to do, by type.
+        context_for: makes the recovery's context.
+        threads: recoveries that run at once besides those of the callers' own threads.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        engine: str,
+        handlers: Mapping[NotificationType, Handler],
+        context_for: ContextFactory,
+        *,
+        threads: int,
+    ) -> None:
+        self.engine = engine
+        self._database = database
+        self._handlers = handlers
+        self._context_for = context_for
+        self._roster = Roster()
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="recovery")
+        self._promoting = threading.Lock()
+        self.draining = False
+
+    def process_notification(
+        self,
+        context: RequestContext,
+        notification: Notification,
+        acknowledge: Callable[[], None],
+    ) -> None:
+        """Recover, unless somebody else does or has to first; returns when there is no more to do.
+
+        Args:
+            context: of the request that reported the failure.
+            notification: as it was reported.
+            acknowledge: called once nothing of the message can be lost any more.
+
+        Raises:
+            DatabaseUnavailable: nothing is known of the notification here; the periodic task finds
+                it.
+            Stopped: the same, or another engine gets the message.
+        """
+        if self._disabled(notification):
+            acknowledge()
+            return
+        claim = self._claim(notification, {NotificationStatus.NEW}, Origin(context))
+        acknowledge()
+        if claim is None:
+            log.warning(
+                "Processing of notification is skipped to avoid recovering from failure twice. "
+                "Notification: '%s'",
+                notification.notification_uuid,
+            )
+        elif claim.working:
+            self._work(claim)
+
+    def retry(self, notification: Notification, context: RequestContext) -> None:
+        """Claim again what ended in `error`, or was lost, and recover in a thread of the pool.
+
+        Args:
+            notification: as just read; with another status by now it is left alone.
+            context: of the periodic run.
+        """
+        origin = Origin(context, retry=True)
+        claim = self._claim(notification, {notification.status}, origin)
+        if claim is not None and claim.working:
+            self._pool.submit(self._work, claim)
+
+    def resume(self, claim: Claim) -> None:
+        """Go on with a claim of this engine that no thread of it works on.
+
+        A waiting one joins those that `promote` looks at.
+        """
+        uuid = claim.notification_uuid
+        self._roster.expect(uuid, own_origin())
+        if claim.working and self._roster.begin(uuid):
+            log.warning("Recovery of notification '%s' is taken up again.", uuid)
+            self._pool.submit(self._work, claim, resumed=True)
+
+    def promote(self) -> None:
+        """Let claims work whose hosts have become free."""
+        with self._promoting:
+            for claim in self._waiting():
+                promoted = self._promoted(claim)
+                if promoted is not None:
+                    self._pool.submit(self._work, promoted)
+
+    def beat(self) -> None:
+        """Renew the claims, compare the rows with what the threads do, repair the difference."""
+        active, waiting = self._roster.active(), self._roster.waiting()
+        held = self._database.write(self._beaten)
+        rows = {claim.notification_uuid: claim for claim in held}
+        still_active = active & self._roster.active()
+        for lost in still_active - rows.keys():
+            log.warning("Notification '%s' is worked on here and claimed no longer.", lost)
+        for gone in set(waiting) - rows.keys():
+            self._roster.leave(gone)
+        for uuid in rows.keys() - active:
+            self.resume(rows[uuid])
+
+    def drain(self) -> None:
+        """Begin nothing any more, and leave what waits to other engines; returns at once."""
+        if self.draining:
+            return
+        self.draining = True
+        self._pool.submit(self._leave, claims.waiting)
+
+    def wait_idle(self, timeout: float) -> bool:
+        """Wait until all recoveries have ended; False if some have not after `timeout` seconds."""
+        return self._roster.wait_idle(timeout)
+
+    def close(self) -> None:
+        """Leave to other engines whatever is left; nothing of it can be written here any more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._leave(claims.held)
+
+    def _disabled(self, notification: Notification) -> bool:
+        """Ignore a notification of a disabled segment; it never becomes `running`."""
+        uuid = notification.notification_uuid
+        try:
+            host = self._host(notification)
+        except errors.HostNotFound:
+            return False  # It is claimed all the same, and ends with that as its reason.
+        if host.segment.enabled:
+            return False
+        self._database.write(
+            lambda session: notifications.change_status(
+                session,
+                uuid,
+                expected={NotificationStatus.NEW},
+                status=NotificationStatus.IGNORED,
+                message=_DISABLED,
+            )
+        )
+        log.info(
+            "Notification %s of type: %s is ignored, because the failover segment is disabled.",
+            uuid,
+            notification.type,
+        )
+        return True
+
+    def _claim(
+        self, notification: Notification, expected: Collection[NotificationStatus], origin: Origin
+    ) -> Claim | None:
+        uuid = notification.notification_uuid
+        if not self._roster.enter(uuid, origin):
+            return None
+        claim = None
+        try:
+            claim = self._database.write(
+                lambda session: claims.take(session, notification, self.engine, expected=expected)
+            )
+        finally:
+            if claim is None:
+                self._roster.leave(uuid)
+        if claim is None or claim.working:
+            return claim
+        self._roster.wait(uuid)
+        log.info("Notification '%s' waits for another recovery of its host.", uuid)
+        with self._promoting:
+            # If that has ended just now, nobody has seen that this one waits.
+            return self._promoted(claim) or claim
+
+    def _waiting(self) -> list[Claim]:
+        """Waiting claims in the order in which they came."""
+        order = {uuid: place for place, uuid in enumerate(self._roster.waiting())}
+        if not order or self.draining:
+            return []
+        found = self._database.read(lambda session: claims.waiting(session, self.engine))
+        mine = [claim for claim in found if claim.notification_uuid in order]
+        return sorted(mine, key=lambda claim: order[claim.notification_uuid])
+
+    def _promoted(self, claim: Claim) -> Claim | None:
+        uuid = claim.notification_uuid
+        if not self._roster.begin(uuid):
+            return None
+        promoted = None
+        try:
+            promoted = self._database.write(lambda session: claims.promote(session, claim))
+        finally:
+            if promoted is None:
+                self._roster.wait(uuid)
+        return promoted
+
+    def _next(self, host: str) -> Claim | None:
+        """The claim that has waited longest for a host that has just become free."""
+        with self._promoting:
+            mine = (claim for claim in self._waiting() if claim.source_host_uuid == host)
+            return next(filter(None, map(self._promoted, mine)), None)
+
+    def _work(self, claim: Claim, *, resumed: bool = False) -> None:
+        """Recover, then whatever has waited here for the same host."""
+        following: Claim | None = claim
+        while following is not None:
+            uuid = following.notification_uuid
+            try:
+                self._run(following, resumed=resumed)
+                following, resumed = self._next(claim.source_host_uuid), False
+            except errors.MasakariError as error:
+                log.warning("Notification '%s' is left for later: %s", uuid, error)
+                following = None
+            except Exception:  # The outermost edge of a worker thread.
+                log.exception("Notification '%s' is left for later.", uuid)
+                following = None
+
+    def _run(self, claim: Claim, *, resumed: bool) -> None:
+        uuid = claim.notification_uuid
+        try:
+            outcome = self._attempt(claim, resumed=resumed)
+            if outcome.status is not None:
+                self._record(claim, outcome.status, outcome.message)
+            elif outcome.handed_over:
+                self._hand_over(claim)
+        finally:
+            self._roster.leave(uuid)
+
+    def _attempt(self, claim: Claim, *, resumed: bool) -> Outcome:
+        """Recover; what becomes of the notification is the result, however it ends."""
+        if self.draining:
+            return Outcome(None, handed_over=True)
+        uuid, kind = claim.notification_uuid, NotificationType.COMPUTE_HOST
+        try:
+            notification, begun = self._database.write(lambda session: _verified(session, claim))
+            kind = notification.type
+            if notification.status is not NotificationStatus.RUNNING:
+                return Outcome(notification.status)
+            host = self._host(notification)
+            origin = self._roster.origin(uuid)
+            context = self._context_for(origin.context, claim, notification, resumed or begun)
+            return Outcome(self._handlers[kind](context, host))
+        except Exception as error:  # noqa: BLE001 - each ends in a status, whatever it is
+            return outcomes.of(error, uuid, kind)
+
+    def _host(self, notification: Notification) -> Host:
+        return self._database.read(
+            lambda session: hosts.by_uuid(session, notification.source_host_uuid)
+        )
+
+    def _record(self, claim: Claim, status: NotificationStatus, message: str | None) -> None:
+        uuid, retry = claim.notification_uuid, self._roster.origin(claim.notification_uuid).retry
+        final = self._database.write(
+            lambda session: _ended(session, claim, status, message, retry=retry)
+        )
+        log.info("Notification %s exits with status: %s.", uuid, status)
+        if final is None:
+            log.warning("Notification %s has got another status from elsewhere.", uuid)
+        elif final is not status:
+            log.error(
+                "Periodic task 'process_unfinished_notifications': Notification %s exits with "
+                "status: %s.",
+                uuid,
+                final,
+            )
+
+    def _hand_over(self, claim: Claim) -> None:
+        self._database.write(lambda session: claims.hand_over(session, claim))
+        log.info("Notification '%s' is left to the next engine.", claim.notification_uuid)
+
+    def _leave(self, some: Callable[[Session, str], list[Claim]]) -> None:
+        try:
+            for claim in self._database.read(lambda session: some(session, self.engine)):
+                self._hand_over(claim)
+        except errors.MasakariError as error:
+            log.warning("Claims are left to grow stale: %s", error)
+
+    def _beaten(self, session: Session) -> list[Claim]:
+        claims.beat(session, self.engine)
+        return claims.held(session, self.engine)
+
+
+def _verified(session: Session, claim: Claim) -> tuple[Notification, bool]:
+    """The notification, and whether a recovery of it has been begun and not brought to an end."""
+    uuid = claim.notification_uuid
+    claims.verify(session, claim)
+    return notifications.by_uuid(session, uuid), bool(journal.of_notification(session, uuid))
+
+
+def _ended(
+    session: Session,
+    claim: Claim,
+    status: NotificationStatus,
+    message: str | None,
+    *,
+    retry: bool,
+) -> NotificationStatus | None:
+    """Give up the claim and store how it ended; None if somebody else has set a status."""
+    uuid = claim.notification_uuid
+    claims.release(session, claim)
+    journal.clear(session, uuid)
+    running, error = {NotificationStatus.RUNNING}, NotificationStatus.ERROR
+    if not notifications.change_status(
+        session, uuid, expected=running, status=status, message=message
+    ):
+        return None
+    if status is not error or not retry:
+        return status
+    # In one transaction, so that no other engine sees the last retry's error as one to be retried.
+    failed = NotificationStatus.FAILED
+    notifications.change_status(session, uuid, expected={error}, status=failed)
+    return failed

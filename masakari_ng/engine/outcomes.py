@@ -1,0 +1,94 @@
+"""The only table from how a recovery ended to the status of its notification.
+
+Every exception is in it by its class or its nearest ancestor, so no notification stays `running`
+with nobody to work on it. Spec: recovery §6 step 5, §9.2.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from masakari_ng import errors
+from masakari_ng.domain import NotificationStatus, NotificationType
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What a class of exceptions means.
+
+    Attributes:
+        status: the notification's new status; None leaves the row as it is.
+        handed_over: the recovery is to be taken up again, here or by another engine.
+        level: of the log line.
+        expected: its text is the reason. Else the reason is a general one, as upstream's, and the
+            log shows the traceback.
+        on_row: the reason goes into the notification's message, where clients see it.
+    """
+
+    status: NotificationStatus | None
+    handed_over: bool = False
+    level: int = logging.ERROR
+    expected: bool = True
+    on_row: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one recovery ended.
+
+    Attributes:
+        status: the notification's new status; None leaves the row as it is.
+        message: new text of the row; None leaves it as it is.
+        handed_over: the recovery is to be taken up again, here or by another engine.
+    """
+
+    status: NotificationStatus | None
+    message: str | None = None
+    handed_over: bool = False
+
+
+ENDINGS: Mapping[type[Exception], Ending] = {
+    Exception: Ending(NotificationStatus.ERROR, expected=False),
+    errors.RecoveryFailure: Ending(NotificationStatus.ERROR),
+    errors.UnsupportedRecovery: Ending(NotificationStatus.ERROR, on_row=True),
+    errors.HostNotFound: Ending(NotificationStatus.ERROR, on_row=True),
+    errors.SkipHostRecovery: Ending(NotificationStatus.FINISHED, level=logging.INFO),
+    errors.Stopped: Ending(None, handed_over=True, level=logging.INFO),
+    # What is under way cannot be told without the database, and a status could not be stored.
+    errors.DatabaseUnavailable: Ending(None, handed_over=True),
+    errors.DatabaseDeadlock: Ending(None, handed_over=True),
+    errors.ClaimLost: Ending(None, level=logging.WARNING),
+}
+
+_FLOW = {
+    NotificationType.COMPUTE_HOST: "host",
+    NotificationType.VM: "instance",
+    NotificationType.PROCESS: "instance",
+}
+"""Upstream says "instance" for processes, too."""
+
+
+def of(error: Exception, uuid: str, kind: NotificationType) -> Outcome:
+    """Log what a recovery raised and say what becomes of its notification.
+
+    Args:
+        error: what left the recovery.
+        uuid: the notification.
+        kind: its type.
+    """
+    found = next(ENDINGS[kin] for kin in type(error).__mro__ if kin in ENDINGS)
+    reason = str(error)
+    if not found.expected:
+        reason = f"Failed to execute {_FLOW[kind]} failure flow for notification '{uuid}'."
+    if found.status is NotificationStatus.ERROR:
+        text = "Failed to process notification '%s'. Reason: %s"
+    else:
+        text = "Recovery of notification '%s' ends here. Reason: %s"
+    log.log(found.level, text, uuid, reason, exc_info=None if found.expected else error)
+    return Outcome(
+        found.status,
+        message=reason if found.on_row else None,
+        handed_over=found.handed_over,
+    )

@@ -1,0 +1,180 @@
+"""The two periodic tasks: retry of failed and lost notifications, expiry of old ones.
+
+Spec: recovery §3.
+"""
+
+import logging
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from oslo_config import cfg
+
+from masakari_ng import errors
+from masakari_ng.clock import Clock
+from masakari_ng.db import claims, notifications
+from masakari_ng.db.session import Database
+from masakari_ng.domain import UNFINISHED, Notification, NotificationStatus
+from masakari_ng.engine.manager import Manager
+from masakari_ng.engine.roster import own_origin
+
+log = logging.getLogger(__name__)
+
+_LONGEST_PAUSE = 60.0
+_DEFAULT_SPACING = 60.0
+_EARLY = 0.2
+_JITTER = 0.05
+_JITTER_FROM = 20.0
+_RETRIED = frozenset({NotificationStatus.NEW, NotificationStatus.ERROR})
+
+
+@dataclass(slots=True)
+class Task:
+    """One periodic task.
+
+    Attributes:
+        spacing: seconds between two runs.
+        last: when it ran, or, before its first run, when the engine began.
+    """
+
+    name: str
+    run: Callable[[], None]
+    spacing: float
+    last: float
+
+    def wait(self, now: float) -> float:
+        """Seconds until its next run; 0 if that is now."""
+        left = self.last + self.spacing - now
+        return left if left > _EARLY else 0.0
+
+    def mark(self, now: float) -> None:
+        """It runs now; the runs keep to multiples of the spacing, save for some jitter."""
+        jitter = _JITTER * self.spacing if self.spacing >= _JITTER_FROM else 0.0
+        late = (now - self.last) % self.spacing
+        self.last = now - late + random.uniform(0.0, jitter)  # noqa: S311 - no secret
+
+
+class Periodic:
+    """Runs both tasks in one thread of its own.
+
+    Args:
+        conf: options of the engine, some of them mutable.
+        manager: claims and recovers; once it drains, nothing is begun any more.
+        database: with notifications and claims.
+        clock: a stop of it ends the thread.
+    """
+
+    def __init__(
+        self, conf: cfg.ConfigOpts, manager: Manager, database: Database, clock: Clock
+    ) -> None:
+        self._conf = conf
+        self._manager = manager
+        self._database = database
+        self._clock = clock
+        self._tasks = [
+            Task(name, run, spacing or _DEFAULT_SPACING, clock.monotonic())
+            for name, run, spacing in (
+                (
+                    "_process_unfinished_notifications",
+                    self.retry_unfinished,
+                    conf.process_unfinished_notifications_interval,
+                ),
+                (
+                    "_check_expired_notifications",
+                    self.expire,
+                    conf.check_expired_notifications_interval,
+                ),
+            )
+            if spacing >= 0
+        ]
+        self._thread = threading.Thread(target=self._loop, name="periodic", daemon=True)
+
+    def start(self) -> None:
+        """Begin, after the random delay of `periodic_fuzzy_delay`."""
+        self._thread.start()
+
+    def join(self, timeout: float) -> None:
+        """Wait for the end of the thread, at most `timeout` seconds."""
+        self._thread.join(timeout)
+
+    def look(self) -> float:
+        """Run what is due.
+
+        Returns:
+            Seconds until the next look.
+
+        Raises:
+            Stopped: the process has been asked to end.
+        """
+        pauses = [_LONGEST_PAUSE]
+        if self._conf.periodic_interval_max > 0:
+            pauses.append(self._conf.periodic_interval_max)
+        for task in self._tasks:
+            if not task.wait(self._clock.monotonic()):
+                task.mark(self._clock.monotonic())
+                self._run(task)
+            pauses.append(min(task.spacing, task.wait(self._clock.monotonic())))
+        return min(pauses)
+
+    def retry_unfinished(self) -> None:
+        """Retry what ended in `error`, and what is `new` for so long that it must be lost.
+
+        The recoveries run in the manager's threads: a slow one holds up no other host.
+        """
+        limit = timedelta(seconds=self._conf.retry_notification_new_status_interval)
+        lost = self._clock.utcnow() - limit
+        context = own_origin().context
+        for found in self._database.read(
+            lambda session: notifications.unfinished(session, _RETRIED)
+        ):
+            if self._manager.draining:
+                return
+            if found.status is NotificationStatus.ERROR or found.generated_time < lost:
+                try:
+                    self._manager.retry(found, context)
+                except errors.Stopped:
+                    raise
+                except Exception:  # The others get their retry all the same.
+                    log.exception("Retry of notification '%s' failed", found.notification_uuid)
+
+    def expire(self) -> None:
+        """Give up what is too old, unless a live engine has a claim on it."""
+        limit = timedelta(seconds=self._conf.notifications_expired_interval)
+        oldest = self._clock.utcnow() - limit
+        timeout = self._conf.masakari_ng.claim_timeout
+        claimed = self._database.read(lambda session: claims.live(session, timeout))
+        for found in self._database.read(
+            lambda session: notifications.unfinished(session, UNFINISHED)
+        ):
+            if found.generated_time < oldest and found.notification_uuid not in claimed:
+                self._expire(found)
+
+    def _expire(self, notification: Notification) -> None:
+        uuid = notification.notification_uuid
+        if self._database.write(
+            lambda session: notifications.change_status(
+                session, uuid, expected={notification.status}, status=NotificationStatus.FAILED
+            )
+        ):
+            log.error(
+                "Periodic task 'check_expired_notifications': Notification %s is expired.", uuid
+            )
+
+    def _run(self, task: Task) -> None:
+        try:
+            task.run()
+        except errors.Stopped:
+            raise
+        except Exception:  # It ends this run of this task only.
+            log.exception("Error during MasakariManager.%s", task.name)
+
+    def _loop(self) -> None:
+        try:
+            if self._conf.periodic_fuzzy_delay > 0:
+                self._clock.sleep(random.uniform(0, self._conf.periodic_fuzzy_delay))  # noqa: S311
+            while not self._manager.draining:
+                self._clock.sleep(self.look())
+        except errors.Stopped:
+            return

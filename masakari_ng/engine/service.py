@@ -1,0 +1,71 @@
+"""The engine's parts as one service that starts and stops."""
+
+import logging
+from collections.abc import Callable, Collection
+
+from masakari_ng.db.session import Database
+from masakari_ng.engine.manager import Manager
+from masakari_ng.engine.periodic import Periodic
+from masakari_ng.engine.takeover import Takeover
+from masakari_ng.messaging.server import Server
+
+log = logging.getLogger(__name__)
+
+HAND_OVER_LIMIT = 5.0
+"""Seconds that recoveries get, once all waits have been ended, to leave their claims."""
+
+
+class Service:
+    """Starts the parts, and stops them so that nothing that has been accepted is lost.
+
+    Args:
+        server: reads the queues.
+        manager: recovers.
+        takeover: keeps the claims.
+        periodic: None if the periodic tasks are switched off.
+        databases: closed at the end.
+        stop_waits: ends all waits of the process's clock with `Stopped`.
+        graceful_timeout: seconds that running recoveries get to end by themselves.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        manager: Manager,
+        takeover: Takeover,
+        periodic: Periodic | None,
+        *,
+        databases: Collection[Database],
+        stop_waits: Callable[[], None],
+        graceful_timeout: float,
+    ) -> None:
+        self._server = server
+        self._manager = manager
+        self._takeover = takeover
+        self._periodic = periodic
+        self._databases = databases
+        self._stop_waits = stop_waits
+        self._graceful_timeout = graceful_timeout
+
+    def start(self) -> None:
+        """Begin to work; returns at once."""
+        self._takeover.start()
+        self._server.start()
+        if self._periodic is not None:
+            self._periodic.start()
+
+    def stop(self) -> None:
+        """Take nothing new, let recoveries end in time, leave the others to the next engine."""
+        self._server.stop_consuming()
+        self._manager.drain()
+        if not self._manager.wait_idle(self._graceful_timeout):
+            log.warning("Recoveries still run; the next engine will go on with them.")
+        self._stop_waits()
+        self._manager.wait_idle(HAND_OVER_LIMIT)
+        self._takeover.join(HAND_OVER_LIMIT)
+        if self._periodic is not None:
+            self._periodic.join(HAND_OVER_LIMIT)
+        self._manager.close()
+        self._server.close()
+        for database in self._databases:
+            database.close()

@@ -1,0 +1,102 @@
+"""The thread that keeps this engine's claims alive and takes over those of dead engines."""
+
+import logging
+import threading
+
+from masakari_ng import errors
+from masakari_ng.clock import Clock
+from masakari_ng.db import claims
+from masakari_ng.db.session import Database
+from masakari_ng.domain import Claim
+from masakari_ng.engine.manager import Manager
+
+log = logging.getLogger(__name__)
+
+
+class Takeover:
+    """Beats, promotes and takes over, every `heartbeat` seconds.
+
+    Args:
+        manager: works on the claims.
+        database: with the claims.
+        clock: a stop of it ends the thread.
+        heartbeat: seconds between two looks.
+        timeout: seconds without a heartbeat after which an engine counts as dead.
+    """
+
+    def __init__(
+        self,
+        manager: Manager,
+        database: Database,
+        clock: Clock,
+        *,
+        heartbeat: float,
+        timeout: float,
+    ) -> None:
+        self._manager = manager
+        self._database = database
+        self._clock = clock
+        self._heartbeat = heartbeat
+        self._timeout = timeout
+        self._failing = False
+        self._thread = threading.Thread(target=self._loop, name="takeover", daemon=True)
+
+    def start(self) -> None:
+        """Begin with a look at once: a restarted engine may have left claims behind."""
+        self._thread.start()
+
+    def join(self, timeout: float) -> None:
+        """Wait for the end of the thread, at most `timeout` seconds."""
+        self._thread.join(timeout)
+
+    def tick(self) -> None:
+        """One look.
+
+        Raises:
+            DatabaseUnavailable: nothing, or not all of it, was done.
+            Stopped: the same.
+        """
+        begin = self._clock.monotonic()
+        self._manager.beat()
+        # Where the database was away, nobody could beat: the others get time to do so first.
+        was_away = self._clock.monotonic() - begin >= self._heartbeat
+        if self._manager.draining or was_away:
+            return
+        for claim in self._database.read(lambda session: claims.stale(session, self._timeout)):
+            self._take_over(claim)
+        self._manager.promote()
+
+    def _take_over(self, claim: Claim) -> None:
+        taken = self._database.write(
+            lambda session: claims.take_over(session, claim, self._manager.engine, self._timeout)
+        )
+        if taken is not None:
+            log.warning(
+                "Notification '%s' is taken over from engine '%s'.",
+                claim.notification_uuid,
+                claim.engine or "(stopped)",
+            )
+            self._manager.resume(taken)
+
+    def _loop(self) -> None:
+        try:
+            while True:
+                self._look()
+                self._clock.sleep(self._heartbeat)
+        except errors.Stopped:
+            return
+
+    def _look(self) -> None:
+        """Look, and outlive every failure; of a row of failures only the first is logged."""
+        try:
+            self.tick()
+        except errors.Stopped:
+            raise
+        except Exception:  # The next look may succeed, and others depend on it.
+            if not self._failing:
+                log.exception("The claims cannot be looked after; trying again and again")
+            self._failing = True
+        else:
+            if self._failing:
+                log.warning("The claims are looked after again.")
+            self._failing = False

@@ -1,0 +1,258 @@
+"""Protects that each notification is recovered once and ends in a status, whatever happens."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from masakari_ng import errors
+from masakari_ng.db import claims, segments
+from masakari_ng.domain import NotificationStatus, NotificationType, RequestContext
+
+from .conftest import PATIENCE, Recovery
+
+NEW = NotificationStatus.NEW
+RUNNING = NotificationStatus.RUNNING
+ERROR = NotificationStatus.ERROR
+FAILED = NotificationStatus.FAILED
+IGNORED = NotificationStatus.IGNORED
+FINISHED = NotificationStatus.FINISHED
+
+CONTEXT = RequestContext(request_id="req-x")
+
+
+def test_new_notification_is_recovered(site):
+    notification, recovery = site.report(), Recovery()
+
+    acknowledged = site.receive(site.manager(recovery), notification, "req-post")
+
+    (context,) = recovery.contexts
+    assert acknowledged == 1
+    assert context.nova == "req-post"
+    assert context.notification.status is RUNNING
+    assert not context.resumed
+    assert site.status(notification) is FINISHED
+    assert site.held() == []
+
+
+def test_message_is_acknowledged_before_the_recovery(site):
+    notification, recovery = site.report(), Recovery(held=True)
+    manager, acknowledged = site.manager(recovery), threading.Event()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(manager.process_notification, CONTEXT, notification, acknowledged.set)
+        recovery.wait_begun()
+        assert acknowledged.is_set()
+        assert site.status(notification) is RUNNING
+        recovery.go()
+
+    assert site.status(notification) is FINISHED
+
+
+def test_disabled_segment_is_ignored_with_a_message(site, caplog):
+    uuid = site.segment.uuid
+    site.database.write(lambda session: segments.update(session, uuid, {"enabled": False}))
+    notification, recovery = site.report(), Recovery()
+
+    acknowledged = site.receive(site.manager(recovery), notification)
+
+    row = site.row(notification)
+    assert (acknowledged, recovery.contexts) == (1, [])
+    assert row.status is IGNORED
+    assert row.message == "Recovery aboart: the segment HA is disabled."
+    assert "exits with status" not in caplog.text  # it never was `running`
+
+
+def test_removed_host_ends_with_a_reason(site):
+    notification = site.report(host="no-such-host")
+
+    assert site.receive(site.manager(Recovery()), notification) == 1
+
+    row = site.row(notification)
+    assert (row.status, row.message) == (ERROR, "No host with id no-such-host.")
+
+
+@pytest.mark.parametrize("status", [RUNNING, ERROR, FAILED, IGNORED, FINISHED])
+def test_what_is_not_new_is_skipped(site, status, caplog):
+    notification, recovery = site.report(status), Recovery()
+
+    acknowledged = site.receive(site.manager(recovery), notification)
+
+    assert (acknowledged, recovery.contexts) == (1, [])
+    assert site.status(notification) is status
+    assert "skipped to avoid recovering from failure twice" in caplog.text
+
+
+def test_redelivered_message_is_skipped(site):
+    notification, recovery = site.report(), Recovery(held=True)
+    manager = site.manager(recovery)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(site.receive, manager, notification)
+        recovery.wait_begun()
+        here = site.receive(manager, notification)
+        elsewhere = site.receive(site.manager(recovery, "engine-b"), notification)
+        recovery.go()
+
+    assert (here, elsewhere) == (1, 1)
+    assert len(recovery.contexts) == 1
+
+
+def test_notifications_of_a_host_wait_without_a_thread(site):
+    first, second, third = site.report(), site.report(), site.report()
+    elsewhere = site.report(host=site.add_host("compute-2").uuid)
+    recovery = Recovery(held=True)
+    manager = site.manager(recovery)
+
+    with ThreadPoolExecutor(2) as pool:
+        pool.submit(site.receive, manager, first, "req-1")
+        recovery.wait_begun()
+        assert site.receive(manager, third, "req-3") == 1  # returns at once
+        assert site.receive(manager, second, "req-2") == 1
+        assert site.status(second) is NEW
+        pool.submit(site.receive, manager, elsewhere, "req-4")
+        recovery.wait_begun()
+        recovery.go()
+
+    assert [one.nova for one in recovery.contexts] == ["req-1", "req-4", "req-3", "req-2"]
+    assert {site.status(one) for one in (first, second, third, elsewhere)} == {FINISHED}
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "message"),
+    [
+        (errors.SkipHostRecovery("nothing there"), FINISHED, None),
+        (errors.HostRecoveryFailure("not all moved"), ERROR, None),
+        (errors.CloudUnreachable("refused"), ERROR, None),
+        (errors.HostNotFound("h"), ERROR, "No host with id h."),
+        (errors.UnsupportedRecovery("not yet"), ERROR, "not yet"),
+        (KeyError("a bug"), ERROR, None),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_every_end_is_a_status(site, raised, status, message):
+    notification = site.report()
+    site.plan_move(notification)
+
+    site.receive(site.manager(Recovery(raised)), notification)
+
+    row = site.row(notification)
+    assert (row.status, row.message) == (status, message)
+    assert site.held() == []
+    assert site.journal(notification) == []
+
+
+def test_type_without_a_recovery_ends_in_error(site):
+    notification = site.report(type=NotificationType.VM)
+
+    site.receive(site.manager(Recovery()), notification)
+
+    assert site.status(notification) is ERROR
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [errors.Stopped("SIGTERM"), errors.DatabaseUnavailable("away"), errors.DatabaseDeadlock("")],
+    ids=lambda value: type(value).__name__,
+)
+def test_interrupted_recovery_is_left_as_it_is(site, raised):
+    notification = site.report()
+    site.plan_move(notification)
+
+    site.receive(site.manager(Recovery(raised)), notification)
+
+    (left,) = site.handed_over()
+    assert left.notification_uuid == notification.notification_uuid
+    assert site.status(notification) is RUNNING
+    assert len(site.journal(notification)) == 1
+
+
+def test_outcome_of_a_lost_claim_is_not_stored(site, caplog):
+    notification, recovery = site.report(), Recovery(held=True)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(site.receive, site.manager(recovery), notification)
+        recovery.wait_begun()
+        (claim,) = site.held()
+        site.database.write(lambda session: claims.take_over(session, claim, "engine-b", -5))
+        recovery.go()
+
+    assert site.status(notification) is RUNNING
+    assert len(site.held("engine-b")) == 1
+    assert "taken over by another engine" in caplog.text
+
+
+@pytest.mark.parametrize("before", [NEW, ERROR])
+@pytest.mark.parametrize(
+    ("result", "after"),
+    [(FINISHED, FINISHED), (errors.HostRecoveryFailure("no"), FAILED), (IGNORED, IGNORED)],
+    ids=["finished", "error", "ignored"],
+)
+def test_retry_is_the_last_one(site, before, result, after, caplog):
+    notification = site.report(before)
+    manager = site.manager(Recovery(result))
+
+    manager.retry(notification, CONTEXT)
+
+    assert manager.wait_idle(PATIENCE)
+    assert site.status(notification) is after
+    line = f"Notification {notification.notification_uuid} exits with status: failed."
+    assert (line in caplog.text) == (after is FAILED)
+
+
+def test_retry_that_had_to_wait_is_the_last_one_too(site):
+    first, second = site.report(), site.report(ERROR)
+    recovery = Recovery(errors.HostRecoveryFailure("no"), held=True)
+    manager = site.manager(recovery)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(site.receive, manager, first)
+        recovery.wait_begun()
+        manager.retry(second, CONTEXT)
+        assert site.status(second) is ERROR
+        recovery.go()
+
+    assert (site.status(first), site.status(second)) == (ERROR, FAILED)
+
+
+def test_claim_that_no_thread_works_on_is_taken_up(site):
+    """As after a commit whose answer was lost."""
+    notification, recovery = site.report(), Recovery()
+    manager = site.manager(recovery)
+    site.take(notification, "engine-a")
+
+    manager.beat()
+
+    assert manager.wait_idle(PATIENCE)
+    assert [context.resumed for context in recovery.contexts] == [True]
+    assert site.status(notification) is FINISHED
+
+
+def test_recovery_that_was_begun_before_is_never_begun_anew(site):
+    """As when a message comes again that this engine has taken and has no memory of."""
+    notification, recovery = site.report(), Recovery()
+    site.plan_move(notification)
+
+    site.receive(site.manager(recovery), notification)
+
+    assert [context.resumed for context in recovery.contexts] == [True]
+
+
+def test_stopping_manager_begins_nothing(site):
+    waiting, late = site.report(), site.report()
+    recovery = Recovery(held=True)
+    manager = site.manager(recovery)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(site.receive, manager, site.report())
+        recovery.wait_begun()
+        site.receive(manager, waiting)
+        manager.drain()
+        site.receive(manager, late)
+        recovery.go()
+        assert manager.wait_idle(PATIENCE)
+    manager.close()
+
+    assert len(recovery.contexts) == 1
+    assert (site.status(waiting), site.status(late)) == (NEW, NEW)
+    assert len(site.handed_over()) == 2
