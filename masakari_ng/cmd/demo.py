@@ -6,12 +6,9 @@ import shutil
 import signal
 import sys
 import tempfile
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
-
-warnings.filterwarnings("ignore", r"\s*Eventlet is deprecated")  # libraries import it by themselves
 
 from masakari_ng import errors
 from masakari_ng.clock import SystemClock

@@ -5,9 +5,7 @@ is imported first decides which, so the command line is looked at before it is p
 """
 
 import sys
-import warnings
 
-warnings.filterwarnings("ignore", r"\s*Eventlet is deprecated")
 if "--threads" not in sys.argv:
     import eventlet
 
