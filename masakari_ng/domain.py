@@ -183,6 +183,7 @@ class JournalEntry:
         error_after: it is to be reset to `error` after that.
         locked: the lock was set by a recovery and is still to be released.
         evacuate_sent: an evacuation may have reached Nova.
+        target: reserved host that the evacuation names; None leaves the choice to Nova.
     """
 
     vmove_uuid: str
@@ -194,6 +195,7 @@ class JournalEntry:
     error_after: bool = False
     locked: bool = False
     evacuate_sent: bool = False
+    target: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,11 +171,15 @@ class DuplicateNotification(Conflict):
 
 
 # What failed around us.
-class DatabaseUnavailable(MasakariError):
+class Interrupted(MasakariError):
+    """Work cannot be brought to an end here; it is left as it is, for whoever takes it up."""
+
+
+class DatabaseUnavailable(Interrupted):
     """No connection, or it was lost; the transaction did not happen as far as we know."""
 
 
-class DatabaseDeadlock(MasakariError):
+class DatabaseDeadlock(Interrupted):
     """The database gave up this transaction in favour of another; repeating it may succeed."""
 
 
@@ -195,12 +199,79 @@ class BrokerUnavailable(MasakariError):
     """RabbitMQ did not take the message in time."""
 
 
+class BrokerRefused(BrokerUnavailable):
+    """RabbitMQ is there, but has no queue for the message, or one of another kind."""
+
+
 class WorkflowDetailsUnavailable(MasakariError):
-    """What the tasks of a recovery reported is kept where this service cannot read it."""
+    """What the tasks of a recovery reported cannot be read."""
 
 
+class NoAnswer(MasakariError):
+    """No engine has answered in time."""
+
+
+class RemoteFailure(MasakariError):
+    """A call has failed in the engine."""
+
+
+class SegmentDisabled(MasakariError):
+    """The segment is not to be recovered; as in upstream, the text is never filled in."""
+
+    def __init__(self, notification: str, kind: str) -> None:
+        text = (
+            "Notification %(notification_uuid)s of type: %(type)s is ignored, because the failover "
+            "segment is disabled."
+        )
+        Exception.__init__(self, (text, {"notification_uuid": notification, "type": str(kind)}))
+
+
+# What is wrong with a message of the bus. Its sender is told if it waits for an answer.
 class BadMessage(MasakariError):
-    """A message of the bus cannot be read; it is logged and dropped."""
+    """A message cannot be read; it is logged and dropped. Ancestor of the others."""
+
+
+class UnsupportedVersion(BadMessage):
+    """The peer speaks another version of the interface."""
+
+    def __init__(self, version: object, method: object) -> None:
+        super().__init__(
+            f"Endpoint does not support RPC version {version}. Attempted method: {method}"
+        )
+
+
+class ShortVersion(BadMessage):
+    """A version has no minor number."""
+
+
+class UnknownMethod(BadMessage, text="Endpoint does not support RPC method {}"):
+    """The engine has no such method."""
+
+
+class WrongArguments(BadMessage):
+    """A request does not have the arguments of its method."""
+
+
+class NotAnObject(BadMessage):
+    """A value is of another type than the one it has to be."""
+
+
+class UnsupportedObject(BadMessage, text="Unsupported object type {}"):
+    """There is no object of this name in this namespace."""
+
+    def __init__(self, objtype: str) -> None:
+        super().__init__(objtype)
+        self.objtype = objtype
+
+
+class IncompatibleObject(BadMessage):
+    """The object is of a version that is not known here."""
+
+    def __init__(self, objname: str, objver: object, supported: str) -> None:
+        super().__init__(
+            f"Version {objver} of {objname} is not supported, supported version is {supported}"
+        )
+        self.objname, self.objver, self.supported = objname, objver, supported
 
 
 class ConfigurationError(MasakariError):
@@ -237,11 +308,11 @@ class WaitTimeout(MasakariError):
     """A condition did not come true in time."""
 
 
-class Stopped(MasakariError):
+class Stopped(Interrupted):
     """The process has been asked to end; what was under way is left for a takeover."""
 
 
-class ClaimLost(MasakariError):
+class ClaimLost(Interrupted):
     """Another engine has taken over; nothing of this recovery may be written any more."""
 
 
@@ -253,16 +324,39 @@ class HostRecoveryFailure(RecoveryFailure):
     """Not every instance of the host was moved."""
 
 
+class ReservedHostsUnavailable(RecoveryFailure):
+    """No reserved host is left to take the instances."""
+
+    def __init__(self) -> None:
+        super().__init__("No reserved_hosts available for evacuation.")
+
+
 class InstanceEvacuateFailed(RecoveryFailure):
     """The instance went into error while it moved."""
+
+
+class InstanceRecoveryFailure(RecoveryFailure):
+    """The instance did not stop, or did not come back."""
+
+
+class ProcessRecoveryFailure(RecoveryFailure):
+    """Nova did not disable the service of the process."""
+
+
+class LockAlreadyAcquired(MasakariError, text="Lock is already acquired on {}."):
+    """Another recovery of this process fills this reserved host."""
 
 
 class SkipHostRecovery(MasakariError):
     """Nothing to be done for this host; counts as success."""
 
 
-class UnsupportedRecovery(RecoveryFailure):
-    """This kind of recovery is not built yet."""
+class SkipInstanceRecovery(MasakariError):
+    """The instance is not to be recovered; counts as success."""
+
+
+class IgnoreInstanceRecovery(MasakariError):
+    """The state of the instance is its user's wish."""
 
 
 class DemoFailure(MasakariError):

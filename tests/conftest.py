@@ -4,12 +4,13 @@ Servers start with the first test that asks for them and serve the whole run.
 """
 
 import shutil
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from oslo_config import cfg
+from stevedore.extension import ExtensionManager
 
 from masakari_ng import conf as options
 from masakari_ng.db import migrate
@@ -18,6 +19,12 @@ from masakari_ng.demo.cloud import SimulatedCloud
 from tests.daemons import Daemons
 from tests.servers import MariaDB, RabbitMQ
 from tests.simulated_clock import SimulatedClock
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--threads", action="store_true", help="play recovery scenarios on native threads"
+    )
 
 
 @pytest.fixture
@@ -50,6 +57,23 @@ def conf(request: pytest.FixtureRequest, tmp_path: Path) -> cfg.ConfigOpts:
         loaded.set_override("os_privileged_user_tenant", "service")
         loaded.set_override("os_privileged_user_auth_url", f"{url}/identity/v3")
     return loaded
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Path]]:
+    """Makes a package with these entry points; gives the folder for its modules."""
+
+    def installed(entry_points: str) -> Path:
+        metadata = tmp_path / "somebody-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: somebody\nVersion: 1.0\n")
+        (metadata / "entry_points.txt").write_text(entry_points)
+        monkeypatch.syspath_prepend(tmp_path)
+        ExtensionManager.ENTRY_POINT_CACHE.clear()
+        return tmp_path
+
+    yield installed
+    ExtensionManager.ENTRY_POINT_CACHE.clear()
 
 
 @pytest.fixture(scope="session")

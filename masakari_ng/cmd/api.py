@@ -14,16 +14,16 @@ from granian.http import HTTP1Settings
 from granian.server import Server
 from oslo_config import cfg
 
-from masakari_ng import conf as options
 from masakari_ng import errors
-from masakari_ng.cmd import compose
+from masakari_ng.cmd import compose, paste
 
 log = logging.getLogger(__name__)
 
 _THREADS = 16
 """Requests at once in one worker; the pools of the database and of Nova hold as many."""
 
-_ACCESS = '%(addr)s "%(method)s %(path)s %(protocol)s" status: %(status)d time: %(dt_ms).3f ms'
+_ACCESS = '%(addr)s "%(method)s %(path)r %(protocol)s" status: %(status)d time: %(dt_ms).3f ms'
+"""The path is quoted, so that nobody can forge a line."""
 
 _GRANIAN_LOGGING = {
     "handlers": {},
@@ -47,13 +47,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        conf = options.load(given, program=compose.API)
+        conf = compose.load(given)
         server = _server(conf)
         # Only to find out now what would end every worker.
-        compose.application(given)
+        compose.build_api(conf).close()
     except (cfg.Error, errors.ConfigurationError) as error:
         print(error, file=sys.stderr)
         return 1
+    paste.warn(conf)
     if conf.notification_delay_max and not conf.coordination.backend_url:
         log.info("notification_delay_max is not used: the database tells equal reports apart")
     server.on_startup(

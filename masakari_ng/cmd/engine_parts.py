@@ -7,36 +7,34 @@ import functools
 import logging
 import os
 import uuid
-from typing import Protocol
+from typing import Any, Protocol
 
 from oslo_config import cfg
+from stevedore.driver import DriverManager
+from stevedore.exception import NoMatches
 
 from masakari_ng import errors
 from masakari_ng.clock import Clock, SystemClock
 from masakari_ng.compute.nova import Cloud
 from masakari_ng.db.session import Database
-from masakari_ng.domain import (
-    Claim,
-    Host,
-    Notification,
-    NotificationStatus,
-    NotificationType,
-    RequestContext,
-)
-from masakari_ng.engine.host_failure import HostFailure
+from masakari_ng.domain import Claim, Host, Notification, NotificationType, RequestContext
+from masakari_ng.engine.details import WorkflowDetails
+from masakari_ng.engine.failures import Driver, Failures
 from masakari_ng.engine.manager import Handler, Manager
 from masakari_ng.engine.periodic import Periodic
 from masakari_ng.engine.service import Service
 from masakari_ng.engine.takeover import Takeover
 from masakari_ng.messaging.connection import Broker
+from masakari_ng.messaging.events import Events
 from masakari_ng.messaging.server import Server
-from masakari_ng.recovery import host
+from masakari_ng.recovery.driver import TaskFlowDriver
+from masakari_ng.recovery.registry import prefer_ours
+from masakari_ng.recovery.reserved_host import HostLocks
 from masakari_ng.recovery.runner import FlowRunner
 from masakari_ng.recovery.task import RecoveryContext
 
 log = logging.getLogger(__name__)
 
-_DRIVER = "taskflow_driver"
 _PATIENCE = 600.0
 """Seconds for which work is repeated while a database is away."""
 
@@ -65,13 +63,28 @@ def build_engine(conf: cfg.ConfigOpts, clock: StoppableClock | None = None) -> S
         conf.taskflow.connection, dict(conf.database), patience=_PATIENCE, sleep=clock.sleep
     )
     threads = conf.executor_thread_pool_size
+    events = Events.from_conf(conf)
     make_context = functools.partial(
-        _context, conf=conf, clock=clock, database=database, cloud=Cloud(conf, threads=threads)
+        _context,
+        conf=conf,
+        clock=clock,
+        database=database,
+        cloud=Cloud(conf, threads=threads),
+        locks=HostLocks(),
+        events=events,
     )
     engine = f"{conf.host}:{os.getpid()}:{uuid.uuid4().hex}"
-    manager = Manager(database, engine, _handlers(flows), make_context, threads=threads)
+    handlers = _handlers(_driver(conf.notification_driver, flows))
+    manager = Manager(database, engine, handlers, make_context, threads=threads, events=events)
     return Service(
-        Server(Broker(conf), manager, threads=threads, clock=clock),
+        Server(
+            Broker(conf),
+            manager,
+            threads=threads,
+            clock=clock,
+            details=WorkflowDetails(database, flows),
+            ping=conf.rpc_ping_enabled,
+        ),
         manager,
         Takeover(
             manager,
@@ -81,24 +94,36 @@ def build_engine(conf: cfg.ConfigOpts, clock: StoppableClock | None = None) -> S
             timeout=conf.masakari_ng.claim_timeout,
         ),
         Periodic(conf, manager, database, clock) if conf.periodic_enable else None,
-        databases=(database, flows),
+        closing=(events, database, flows),
         stop_waits=clock.stop,
         graceful_timeout=conf.graceful_shutdown_timeout,
     )
 
 
-def _handlers(taskflow_database: Database) -> dict[NotificationType, Handler]:
-    recover_host = functools.partial(host.recover, runner=FlowRunner(taskflow_database))
+def _handlers(driver: Driver) -> dict[NotificationType, Handler]:
+    failures = Failures(driver)
     return {
-        NotificationType.COMPUTE_HOST: HostFailure(recover_host),
-        NotificationType.VM: _unsupported,
-        NotificationType.PROCESS: _unsupported,
+        NotificationType.COMPUTE_HOST: failures.host,
+        NotificationType.VM: failures.instance,
+        NotificationType.PROCESS: failures.process,
     }
 
 
-def _unsupported(context: RecoveryContext, _host: Host) -> NotificationStatus:
-    kind = context.notification.type
-    raise errors.UnsupportedRecovery(f"Recovery of type {kind} is not supported yet")
+def _driver(name: str, taskflow_database: Database) -> Driver:
+    """The driver of this name: ours, or one that others have installed."""
+    log.info("Loading masakari notification driver '%s'", name)
+    try:
+        kind: Any = DriverManager("masakari.driver", name, conflict_resolver=prefer_ours).driver
+    except NoMatches as error:
+        raise errors.ConfigurationError(
+            f"No 'masakari.driver' driver found, looking for '{name}'"
+        ) from error
+    except ImportError as error:
+        log.exception("Failed to load notification driver '%s'.", name)
+        raise errors.ConfigurationError(f"Failed to load notification driver '{name}'.") from error
+    ours = issubclass(kind, TaskFlowDriver)
+    driver: Driver = kind(FlowRunner(taskflow_database)) if ours else kind()
+    return driver
 
 
 def _context(
@@ -111,6 +136,8 @@ def _context(
     clock: Clock,
     database: Database,
     cloud: Cloud,
+    locks: HostLocks,
+    events: Events,
 ) -> RecoveryContext:
     return RecoveryContext(
         conf=conf,
@@ -119,20 +146,20 @@ def _context(
         database=database,
         claim=claim,
         notification=notification,
+        locks=locks,
         resumed=resumed,
+        host_changed=functools.partial(_tell_changed, events, asked),
     )
 
 
+def _tell_changed(events: Events, asked: RequestContext, host: Host) -> None:
+    with events.around(asked, "host.update") as about:
+        about(host)
+
+
 def _check(conf: cfg.ConfigOpts) -> None:
-    driver = conf.notification_driver
-    if not driver:
+    if not conf.notification_driver:
         raise errors.ConfigurationError("Notification driver option required, but not specified")
-    log.info("Loading masakari notification driver '%s'", driver)
-    if driver != _DRIVER:
-        log.warning("Could not load %s", driver)
-        raise errors.ConfigurationError(
-            f"No 'masakari.driver' driver found, looking for '{driver}'"
-        )
     if not conf.taskflow.connection:
         raise errors.ConfigurationError(
             "[taskflow] connection should be configured to use this driver."

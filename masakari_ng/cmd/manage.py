@@ -81,7 +81,7 @@ def _sync(conf: cfg.ConfigOpts) -> int:
         print("A version cannot be chosen; leave it out for the newest.")
         return 1
     migrate.sync(
-        Database.from_conf(conf),
+        Database.from_conf(conf, answer_timeout=None),
         conf.taskflow.connection,
         driver=conf.notification_driver,
         force="FORCE_MASAKARI_DB_SYNC" in os.environ,
@@ -90,7 +90,7 @@ def _sync(conf: cfg.ConfigOpts) -> int:
 
 
 def _version(conf: cfg.ConfigOpts) -> int:
-    print(migrate.version(Database.from_conf(conf)))
+    print(migrate.version(Database.from_conf(conf, answer_timeout=None)))
     return 0
 
 
@@ -100,7 +100,11 @@ def _purge(conf: cfg.ConfigOpts) -> int:
     if problem is not None:
         print(problem, file=sys.stderr)
         return 1
-    purge(Database.from_conf(conf), days=days, limit=None if rows == _NO_LIMIT else rows)
+    purge(
+        Database.from_conf(conf, answer_timeout=None),
+        days=days,
+        limit=None if rows == _NO_LIMIT else rows,
+    )
     return 0
 
 

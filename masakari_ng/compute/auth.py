@@ -4,10 +4,19 @@ from typing import Any
 
 from keystoneauth1 import loading
 from keystoneauth1.identity.base import BaseIdentityPlugin
+from keystoneauth1.plugin import BaseAuthPlugin
 from keystoneauth1.session import Session, TCPKeepAliveAdapter
 from oslo_config import cfg
 
 from masakari_ng import errors
+
+
+class _SharedSession(Session):
+    """Sends a refused request again also where another thread has dropped the token already."""
+
+    def invalidate(self, auth: BaseAuthPlugin | None = None) -> bool:
+        super().invalidate(auth)  # False while that thread asks for the new one.
+        return True
 
 
 def make_session(conf: cfg.ConfigOpts, threads: int) -> Session:
@@ -25,7 +34,7 @@ def make_session(conf: cfg.ConfigOpts, threads: int) -> Session:
         CloudError: no auth plugin is configured.
         keystoneauth1.exceptions.ClientException: the plugin is unknown or lacks an option.
     """
-    session = Session(auth=_plugin(conf), verify=_verify(conf))
+    session = _SharedSession(auth=_plugin(conf), verify=_verify(conf))
     for prefix in ("http://", "https://"):
         session.session.mount(prefix, TCPKeepAliveAdapter(pool_maxsize=threads))
     _limit(session, conf)
@@ -39,7 +48,7 @@ def anew(conf: cfg.ConfigOpts, session: Session) -> Session:
         CloudError: as `make_session`.
         keystoneauth1.exceptions.ClientException: as `make_session`.
     """
-    fresh = Session(auth=_plugin(conf), session=session.session, verify=_verify(conf))
+    fresh = _SharedSession(auth=_plugin(conf), session=session.session, verify=_verify(conf))
     _limit(fresh, conf)
     return fresh
 

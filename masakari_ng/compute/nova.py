@@ -75,8 +75,21 @@ class ComputeService:
     state: str
 
 
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """What is read of a host aggregate.
+
+    Attributes:
+        hosts: nova-compute services in it.
+    """
+
+    id: str
+    name: str
+    hosts: tuple[str, ...]
+
+
 @contextlib.contextmanager
-def _translated() -> Iterator[None]:
+def translated() -> Iterator[None]:
     """Raise ours for theirs; the first row that matches wins."""
     try:
         yield
@@ -98,17 +111,28 @@ class Nova:
     """
 
     def __init__(self, connect: Callable[[], Any]) -> None:
-        self._connect = connect
+        self.connect = connect
 
-    @_translated()
+    @translated()
     def services(self, host: str, binary: str = "nova-compute") -> list[ComputeService]:
         """Services of this name on this host; empty when Nova knows none."""
         # The client's own list keeps a completion cache in the home directory.
         query = urlencode({"host": host, "binary": binary})
-        _, body = self._connect().client.get(f"/os-services?{query}")
+        _, body = self.connect().client.get(f"/os-services?{query}")
         return [_service(found) for found in body["services"]]
 
-    @_translated()
+    def service(self, host: str, binary: str = "nova-compute") -> ComputeService:
+        """The service of this name on this host.
+
+        Raises:
+            ComputeServiceNotFound: Nova knows none.
+        """
+        found = self.services(host, binary)
+        if not found:
+            raise errors.ComputeServiceNotFound(host)
+        return found[0]
+
+    @translated()
     def disable_service(self, id: str, reason: str | None) -> None:
         """Let Nova place nothing there any more.
 
@@ -116,21 +140,21 @@ class Nova:
             id: the service.
             reason: shown to operators; None or empty sends none.
         """
-        services = self._connect().services
+        services = self.connect().services
         if reason:
             services.disable_log_reason(id, reason)
         else:
             services.disable(id)
 
-    @_translated()
+    @translated()
     def enable_service(self, id: str) -> None:
-        self._connect().services.enable(id)
+        self.connect().services.enable(id)
 
-    @_translated()
+    @translated()
     def servers_on(self, host: str) -> list[Server]:
         """All servers of a host, of all projects, in Nova's order, however many pages they take."""
         # The client's own list drops the link to the next page.
-        client = self._connect().client
+        client = self.connect().client
         query = urlencode({"all_tenants": True, "host": host})
         found: list[Server] = []
         while query:
@@ -139,19 +163,19 @@ class Nova:
             query = _next_page(body) if body["servers"] else ""
         return found
 
-    @_translated()
+    @translated()
     def server(self, uuid: str) -> Server:
-        return _server(self._connect().servers.get(uuid).to_dict())
+        return _server(self.connect().servers.get(uuid).to_dict())
 
-    @_translated()
+    @translated()
     def lock(self, uuid: str) -> None:
-        self._connect().servers.lock(uuid)
+        self.connect().servers.lock(uuid)
 
-    @_translated()
+    @translated()
     def unlock(self, uuid: str) -> None:
-        self._connect().servers.unlock(uuid)
+        self.connect().servers.unlock(uuid)
 
-    @_translated()
+    @translated()
     def reset_state(self, uuid: str, state: str) -> None:
         """Overwrite `vm_state` and clear `task_state`.
 
@@ -159,9 +183,9 @@ class Nova:
             uuid: the server.
             state: `error` or `active`.
         """
-        self._connect().servers.reset_state(uuid, state)
+        self.connect().servers.reset_state(uuid, state)
 
-    @_translated()
+    @translated()
     def evacuate(self, uuid: str, target: str | None = None) -> None:
         """Ask for a rebuild elsewhere; Nova answers long before it is done.
 
@@ -169,17 +193,36 @@ class Nova:
             uuid: the server.
             target: destination host; None leaves the choice to Nova's scheduler.
         """
-        self._connect().servers.evacuate(uuid, host=target)
+        self.connect().servers.evacuate(uuid, host=target)
 
-    @_translated()
+    @translated()
     def stop(self, uuid: str) -> None:
         """Ask for a shutdown; Nova answers before it is done."""
-        self._connect().servers.stop(uuid)
+        self.connect().servers.stop(uuid)
 
-    @_translated()
+    @translated()
     def start(self, uuid: str) -> None:
         """Ask for a start; Nova answers before it is done."""
-        self._connect().servers.start(uuid)
+        self.connect().servers.start(uuid)
+
+    @translated()
+    def aggregates(self) -> list[Aggregate]:
+        """All host aggregates, in Nova's order."""
+        _, body = self.connect().client.get("/os-aggregates")
+        return [
+            Aggregate(id=str(found["id"]), name=found["name"], hosts=tuple(found["hosts"]))
+            for found in body["aggregates"]
+        ]
+
+    @translated()
+    def add_host(self, aggregate: str, host: str) -> None:
+        """Put a host into an aggregate; `CloudConflict` if it is in it already.
+
+        Args:
+            aggregate: its id.
+            host: name of the nova-compute service.
+        """
+        self.connect().aggregates.add_host(aggregate, host)
 
 
 class Cloud:

@@ -40,7 +40,11 @@ _DEFAULT = [
 ]
 
 _WSGI = [
-    cfg.StrOpt("api_paste_config", default="api-paste.ini", help="Accepted, not read."),
+    cfg.StrOpt(
+        "api_paste_config",
+        default="api-paste.ini",
+        help="No pipeline here; it is looked through for filters that there are not.",
+    ),
     cfg.StrOpt(
         "wsgi_log_format",
         default='%(client_ip)s "%(request_line)s" status: %(status_code)s len: %(body_length)s'
@@ -78,7 +82,8 @@ _COORDINATION = [
     cfg.StrOpt(
         "backend_url",
         secret=True,
-        help="tooz URL of a lock service around the creation of host notifications.",
+        help="tooz URL of a lock service around the creation of host notifications. They are"
+        " accepted without it where it does not answer.",
     ),
 ]
 

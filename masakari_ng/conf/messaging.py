@@ -1,6 +1,8 @@
-"""Options of the message bus. Spec: rpc §1.1."""
+"""Options of the message bus. Spec: rpc §1.1, §10.6."""
 
+import os
 import socket
+import sys
 
 from oslo_config import cfg
 
@@ -23,6 +25,7 @@ _DEFAULT = [
     ),
     cfg.StrOpt("control_exchange", default="masakari", help="Topic exchange of all messages."),
     cfg.IntOpt("rpc_response_timeout", default=60, help="Seconds that a call waits."),
+    cfg.BoolOpt("rpc_ping_enabled", default=False, help="Engines answer oslo_rpc_server_ping."),
     cfg.IntOpt(
         "executor_thread_pool_size",
         default=64,
@@ -35,6 +38,61 @@ _RABBIT = [
     cfg.BoolOpt("amqp_durable_queues", default=False, help="Exchange and queues are durable."),
     cfg.BoolOpt("amqp_auto_delete", default=False, help="Exchange and queues are auto-delete."),
     cfg.BoolOpt("rabbit_quorum_queue", default=False, help="Queues are quorum queues."),
+    cfg.IntOpt(
+        "rabbit_quorum_delivery_limit",
+        default=0,
+        help="Deliveries of a message that a quorum queue attempts; 0: no limit.",
+    ),
+    cfg.IntOpt(
+        "rabbit_quorum_max_memory_length",
+        default=0,
+        help="Messages that a quorum queue keeps in memory; 0: no limit.",
+    ),
+    cfg.IntOpt(
+        "rabbit_quorum_max_memory_bytes",
+        default=0,
+        help="Bytes that a quorum queue keeps in memory; 0: no limit.",
+    ),
+    cfg.BoolOpt(
+        "rabbit_transient_quorum_queue",
+        default=False,
+        help="Reply and fanout queues are quorum queues.",
+    ),
+    cfg.BoolOpt(
+        "rabbit_stream_fanout",
+        default=False,
+        help="Engines share one fanout queue, a stream. Needs rabbit_qos_prefetch_count and"
+        " rabbit_transient_quorum_queue.",
+    ),
+    cfg.BoolOpt(
+        "use_queue_manager",
+        default=False,
+        help="Reply and fanout queues are numbered, and taken over after a restart.",
+    ),
+    cfg.StrOpt(
+        "hostname",
+        default=socket.gethostname(),
+        sample_default="<host name>",
+        help="First part of such names.",
+    ),
+    cfg.StrOpt(
+        "processname",
+        default=os.path.basename(sys.argv[0]),
+        sample_default="<program name>",
+        help="Second part of such names.",
+    ),
+    cfg.BoolOpt("rabbit_ha_queues", default=False, help="Queues are mirrored."),
+    cfg.IntOpt(
+        "rabbit_qos_prefetch_count",
+        default=0,
+        help="Messages that a consumer holds at once; 0: any number.",
+    ),
+    cfg.BoolOpt(
+        "enable_cancel_on_failover",
+        default=False,
+        help="The broker ends consumers when a mirrored queue fails over.",
+    ),
+    cfg.StrOpt("kombu_compression", help="How bodies are compressed: gzip or bz2."),
     cfg.IntOpt(
         "rabbit_transient_queues_ttl",
         default=1800,
@@ -54,6 +112,21 @@ _RABBIT = [
         max=4.5,
         help="Seconds to wait before a reconnect.",
     ),
+    cfg.FloatOpt(
+        "kombu_reconnect_splay", default=0.0, min=0.0, help="Random addition to that, at most."
+    ),
+    cfg.IntOpt(
+        "kombu_missing_consumer_retry_timeout",
+        default=60,
+        deprecated_name="kombu_reconnect_timeout",
+        help="Seconds for which a reply is tried whose queue is missing.",
+    ),
+    cfg.StrOpt(
+        "kombu_failover_strategy",
+        default="round-robin",
+        choices=["round-robin", "shuffle"],
+        help="Which of several brokers is tried next.",
+    ),
     cfg.IntOpt("rabbit_retry_interval", default=1, min=1, help="First wait between attempts."),
     cfg.IntOpt("rabbit_retry_backoff", default=2, min=0, help="Growth of that wait."),
     cfg.IntOpt("rabbit_interval_max", default=30, min=1, help="Longest wait between attempts."),
@@ -72,6 +145,33 @@ _RABBIT = [
         default=True,
         help="The broker's certificate must be for the name in transport_url.",
     ),
+    *(
+        cfg.StrOpt(name, help="Accepted, without effect.")
+        for name in (
+            "conn_pool_min_size",
+            "conn_pool_ttl",
+            "direct_mandatory_flag",
+            "rpc_conn_pool_size",
+            "ssl_enforce_fips_mode",
+            "ssl_version",
+        )
+    ),
+]
+
+_NOTIFICATIONS = [
+    cfg.MultiStrOpt(
+        "driver",
+        default=[],
+        help="How versioned notifications leave: messagingv2, messaging, log or noop; none: they"
+        " do not.",
+    ),
+    cfg.StrOpt(
+        "transport_url", secret=True, help="Broker for them; unset: transport_url of [DEFAULT]."
+    ),
+    cfg.ListOpt(
+        "topics", default=["notifications"], help="Accepted, without effect: the topic is fixed."
+    ),
+    cfg.IntOpt("retry", default=-1, help="Attempts to send after the first; -1: no limit."),
 ]
 
 
@@ -79,3 +179,4 @@ def register(conf: cfg.ConfigOpts) -> None:
     """Make the options of this module known to `conf`."""
     conf.register_opts(_DEFAULT)
     conf.register_opts(_RABBIT, group="oslo_messaging_rabbit")
+    conf.register_opts(_NOTIFICATIONS, group="oslo_messaging_notifications")

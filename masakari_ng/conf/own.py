@@ -25,6 +25,12 @@ _OPTIONS = [
         help="Seconds that a report waits for the broker; later the periodic task finds it.",
     ),
     cfg.IntOpt(
+        "event_buffer",
+        default=1000,
+        min=1,
+        help="Versioned notifications that wait for the broker; further ones are dropped.",
+    ),
+    cfg.IntOpt(
         "nova_connect_timeout",
         default=10,
         min=1,

@@ -7,8 +7,8 @@ whom it expects to hold the claim, also where reading under a lock would do: Gal
 what was written. All lock the claim before the notification.
 
 Work may run again although it was committed (`Database.write`): `take`, `promote` and `take_over`
-then find the claim that they made and give it once more, `release` raises `ClaimLost`, and the
-others may be repeated at will.
+then find the claim that they made and give it once more, `release` finds none, and the others may
+be repeated at will.
 """
 
 from collections.abc import Collection
@@ -146,13 +146,19 @@ def verify(session: Session, claim: Claim) -> None:
     _must(session, mine.values(heartbeat=_ago(session, 0)), claim)
 
 
-def release(session: Session, claim: Claim) -> None:
+def release(session: Session, claim: Claim) -> bool:
     """Give up a claim because there is nothing left to do.
 
+    Returns:
+        False if nobody has one any more: this, or what is to be done with it, was done before.
+
     Raises:
-        ClaimLost: another engine has it, or nobody.
+        ClaimLost: another engine has it.
     """
-    _must(session, sa.delete(ClaimRow).where(_mine(claim)), claim)
+    given_up = affected(session, sa.delete(ClaimRow).where(_mine(claim))) > 0
+    if not given_up and _first(session, ClaimRow.notification_uuid == claim.notification_uuid):
+        raise _lost(claim)
+    return given_up
 
 
 def hand_over(session: Session, claim: Claim) -> None:
@@ -198,9 +204,13 @@ def _done(session: Session, statement: sa.UpdateBase) -> bool:
 
 def _must(session: Session, statement: sa.UpdateBase, claim: Claim) -> None:
     if not affected(session, statement):
-        raise errors.ClaimLost(
-            f"Notification {claim.notification_uuid} has been taken over by another engine"
-        )
+        raise _lost(claim)
+
+
+def _lost(claim: Claim) -> errors.ClaimLost:
+    return errors.ClaimLost(
+        f"Notification {claim.notification_uuid} has been taken over by another engine"
+    )
 
 
 def _set_running(session: Session, claim: Claim, expected: Collection[NotificationStatus]) -> bool:

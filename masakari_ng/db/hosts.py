@@ -87,6 +87,13 @@ def by_name(session: Session, name: str) -> Host:
     return _record(one(session, _live(name=name), errors.HostNotFoundByName(name)))
 
 
+def reserved_in(session: Session, segment_uuid: str) -> list[Host]:
+    """Reserved hosts of a segment that are not on maintenance, the one added last first."""
+    query = _live(failover_segment_id=segment_uuid, reserved=True, on_maintenance=False)
+    query = query.order_by(HostRow.created_at.desc(), HostRow.id.desc())
+    return [_record(found) for found in session.execute(query)]
+
+
 def update(session: Session, uuid: str, changes: Mapping[str, object]) -> Host:
     """Change some columns, `updated_at` only if one really changes.
 

@@ -36,6 +36,20 @@ def update(session: Session, vmove_uuid: str, **changes: object) -> None:
     )
 
 
+def aim(session: Session, notification_uuid: str, target: str | None) -> None:
+    """Set the destination of all moves that have not been asked for.
+
+    Args:
+        session: open transaction; the caller commits.
+        notification_uuid: whose moves.
+        target: name of a host; None leaves the choice to Nova.
+    """
+    waiting = sa.and_(
+        JournalRow.notification_uuid == notification_uuid, JournalRow.evacuate_sent.is_(False)
+    )
+    session.execute(sa.update(JournalRow).where(waiting).values(target=target))
+
+
 def clear(session: Session, notification_uuid: str) -> None:
     """Drop the entries of a notification."""
     session.execute(sa.delete(JournalRow).where(JournalRow.notification_uuid == notification_uuid))

@@ -92,7 +92,7 @@ def upgrade(connection: str) -> None:
     Raises:
         MasakariError: as `sync`.
     """
-    with contextlib.closing(Database(connection)) as database:
+    with contextlib.closing(Database(connection, answer_timeout=None)) as database:
         sync(database, connection)
 
 

@@ -64,7 +64,7 @@ def rows_of(
 
 
 def _order(page: Page) -> list[tuple[str, bool]]:
-    """Keys with True for descending, ended by those that make the order total."""
+    """Keys with True for descending, each once, ended by those that make the order total."""
     keys = list(page.sort_keys) or ["created_at"]
     if not set(page.sort_dirs) <= {"asc", "desc"}:
         raise errors.InvalidInput("Unknown sort direction, must be 'asc' or 'desc'")
@@ -72,8 +72,10 @@ def _order(page: Page) -> list[tuple[str, bool]]:
         raise errors.InvalidInput("Sort direction size exceeds sort key size")
     keys += [key for key in _LAST_KEYS if key not in keys]
     default = page.sort_dirs[0] if page.sort_dirs else "desc"
-    pairs = itertools.zip_longest(keys, page.sort_dirs, fillvalue=default)
-    return [(key, direction == "desc") for key, direction in pairs]
+    order: dict[str, bool] = {}
+    for key, direction in itertools.zip_longest(keys, page.sort_dirs, fillvalue=default):
+        order.setdefault(key, direction == "desc")
+    return list(order.items())
 
 
 def _marker(session: Session, row: type[StoredRow], text: str) -> sa.RowMapping:

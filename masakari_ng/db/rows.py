@@ -3,6 +3,7 @@
 Spec: data-model §2, §6
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -26,6 +27,24 @@ from masakari_ng.domain import (
 
 def _enum(members: type[StrEnum], *, native: bool) -> sa.Enum:
     return sa.Enum(members, native_enum=native, values_callable=list)
+
+
+class _Foreign(sa.TypeDecorator[str]):
+    """Text that Nova made, fitted to a column of three-byte UTF-8; its length is in characters.
+
+    An instance may be named with an emoji; that must not end the recovery of its host.
+    """
+
+    impl = String
+    cache_ok = True
+    _UNKNOWN = re.compile("[\\U00010000-\\U0010ffff\\ud800-\\udfff]")
+
+    def process_bind_param(self, value: str | None, dialect: object) -> str | None:
+        length: int = self.impl_instance.length  # type: ignore[attr-defined]  # it is a String
+        return value and self._UNKNOWN.sub("\N{REPLACEMENT CHARACTER}", value)[:length]
+
+
+_LONGEST_TEXT = 65_535 // 3
 
 
 class Row(DeclarativeBase):
@@ -89,7 +108,7 @@ class NotificationRow(StoredRow):
     payload: Mapped[str | None] = mapped_column(Text)
     status: Mapped[NotificationStatus] = mapped_column(_enum(NotificationStatus, native=True))
     failover_segment_uuid: Mapped[str | None] = mapped_column(String(36))
-    message: Mapped[str | None] = mapped_column(Text)
+    message: Mapped[str | None] = mapped_column(_Foreign(_LONGEST_TEXT))
 
 
 class VMoveRow(StoredRow):
@@ -100,14 +119,14 @@ class VMoveRow(StoredRow):
     uuid: Mapped[str] = mapped_column(String(36))
     notification_uuid: Mapped[str] = mapped_column(String(36))
     instance_uuid: Mapped[str] = mapped_column(String(36))
-    instance_name: Mapped[str] = mapped_column(String(255))
+    instance_name: Mapped[str] = mapped_column(_Foreign(255))
     source_host: Mapped[str | None] = mapped_column(String(255))
     dest_host: Mapped[str | None] = mapped_column(String(255))
     start_time: Mapped[datetime | None]
     end_time: Mapped[datetime | None]
     type: Mapped[VMoveType | None]
     status: Mapped[VMoveStatus | None]
-    message: Mapped[str | None] = mapped_column(Text)
+    message: Mapped[str | None] = mapped_column(_Foreign(_LONGEST_TEXT))
 
 
 class IntakeRow(Row):
@@ -153,6 +172,7 @@ class JournalRow(Row):
     error_after: Mapped[bool]
     locked: Mapped[bool]
     evacuate_sent: Mapped[bool]
+    target: Mapped[str | None] = mapped_column(String(255))
 
 
 def now() -> datetime:

@@ -62,6 +62,8 @@ class Database:
         options: options of `[database]` by name; those left out have oslo.db's defaults.
         patience: seconds for which work is repeated while the database is away; 0 for not at all.
         sleep: waits for a number of seconds; what it raises ends the waiting.
+        answer_timeout: seconds that MariaDB gets for one answer; more than it waits for a row lock.
+            None sets no limit, for statements that may take long.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Database:
         *,
         patience: float = 0.0,
         sleep: Callable[[float], None] = time.sleep,
+        answer_timeout: int | None = 60,
     ) -> None:
         chosen: dict[str, Any] = {"max_retries": 10, "retry_interval": 10, **(options or {})}
         self._attempts = int(chosen["max_retries"])
@@ -81,8 +84,9 @@ class Database:
         self._reached = self._attempts == 0 or patience > 0
         self._facade = enginefacade.transaction_context()
         # oslo.db would wait for the first connection where no stop request can end it.
-        self._facade.configure(**{**chosen, "connection": connection, "max_retries": 0})
-        self._facade.append_on_engine_create(_prepare_sqlite)
+        url = _limited(connection, answer_timeout)
+        self._facade.configure(**{**chosen, "connection": url, "max_retries": 0})
+        self._facade.append_on_engine_create(_prepare)
         synchronous = chosen.get("synchronous_reader", True)
         self._reader = self._facade.writer if synchronous else self._facade.reader
 
@@ -93,10 +97,17 @@ class Database:
         *,
         patience: float = 0.0,
         sleep: Callable[[float], None] = time.sleep,
+        answer_timeout: int | None = 60,
     ) -> Self:
         """The database of `[database]`."""
         options = dict(conf.database)
-        return cls(options.pop("connection"), options, patience=patience, sleep=sleep)
+        return cls(
+            options.pop("connection"),
+            options,
+            patience=patience,
+            sleep=sleep,
+            answer_timeout=answer_timeout,
+        )
 
     @property
     def engine(self) -> sqlalchemy.Engine:
@@ -183,14 +194,24 @@ class Database:
                 self._sleep(self._interval)
 
 
+def _limited(connection: str, seconds: int | None) -> str:
+    """The URL with limits on both directions, unless it has its own."""
+    url = sqlalchemy.make_url(connection)
+    if seconds is None or url.drivername not in {"mysql+pymysql", "mariadb+pymysql"}:
+        return connection
+    limits = {"read_timeout": str(seconds), "write_timeout": str(seconds), **url.query}
+    return url.set(query=limits).render_as_string(hide_password=False)
+
+
 def _doubling(first: float, longest: float) -> Iterator[float]:
     while True:
         yield first
         first = min(2 * first, longest)
 
 
-def _prepare_sqlite(engine: sqlalchemy.Engine) -> None:
-    """Let several threads and processes use one file."""
+def _prepare(engine: sqlalchemy.Engine) -> None:
+    """Keep values out of error texts; let several threads and processes use one SQLite file."""
+    engine.hide_parameters = True  # the control attributes of a host may be credentials
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _sqlite_connected)
         event.listen(engine, "begin", _sqlite_begun)

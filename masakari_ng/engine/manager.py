@@ -26,6 +26,7 @@ from masakari_ng.domain import (
 from masakari_ng.engine import outcomes
 from masakari_ng.engine.outcomes import Outcome
 from masakari_ng.engine.roster import Origin, Roster, own_origin
+from masakari_ng.messaging.events import Events
 from masakari_ng.recovery.task import RecoveryContext
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,10 @@ Handler = Callable[[RecoveryContext, Host], NotificationStatus]
 
 ContextFactory = Callable[[RequestContext, Claim, Notification, bool], RecoveryContext]
 """Makes what a recovery needs; the last argument says that it was begun before."""
+
+_TOLD_AS_ERRORS = {NotificationStatus.ERROR, NotificationStatus.IGNORED}
+_NOT_TOLD = (NotificationStatus.IGNORED, NotificationType.VM)
+"""The end of a notification of which upstream says nothing."""
 
 _DISABLED = "Recovery aboart: the segment HA is disabled."
 
@@ -48,6 +53,7 @@ class Manager:
         handlers: what to do, by type.
         context_for: makes the recovery's context.
         threads: recoveries that run at once besides those of the callers' own threads.
+        events: told of the start and the end of each recovery.
     """
 
     def __init__(
@@ -58,8 +64,10 @@ class Manager:
         context_for: ContextFactory,
         *,
         threads: int,
+        events: Events | None = None,
     ) -> None:
         self.engine = engine
+        self._events = events or Events()
         self._database = database
         self._handlers = handlers
         self._context_for = context_for
@@ -82,13 +90,14 @@ class Manager:
             acknowledge: called once nothing of the message can be lost any more.
 
         Raises:
+            SegmentDisabled: it is ignored.
             DatabaseUnavailable: nothing is known of the notification here; the periodic task finds
                 it.
             Stopped: the same, or another engine gets the message.
         """
         if self._disabled(notification):
             acknowledge()
-            return
+            raise errors.SegmentDisabled(notification.notification_uuid, notification.type)
         claim = self._claim(notification, {NotificationStatus.NEW}, Origin(context))
         acknowledge()
         if claim is None:
@@ -178,11 +187,6 @@ class Manager:
                 message=_DISABLED,
             )
         )
-        log.info(
-            "Notification %s of type: %s is ignored, because the failover segment is disabled.",
-            uuid,
-            notification.type,
-        )
         return True
 
     def _claim(
@@ -191,6 +195,7 @@ class Manager:
         uuid = notification.notification_uuid
         if not self._roster.enter(uuid, origin):
             return None
+        self._events.emit(origin.context, "notification.process.start", notification)
         claim = None
         try:
             claim = self._database.write(
@@ -265,6 +270,7 @@ class Manager:
         if self.draining:
             return Outcome(None, handed_over=True)
         uuid, kind = claim.notification_uuid, NotificationType.COMPUTE_HOST
+        notification = None
         try:
             notification, begun = self._database.write(lambda session: _verified(session, claim))
             kind = notification.type
@@ -273,9 +279,21 @@ class Manager:
             host = self._host(notification)
             origin = self._roster.origin(uuid)
             context = self._context_for(origin.context, claim, notification, resumed or begun)
-            return Outcome(self._handlers[kind](context, host))
+            outcome = Outcome(self._handlers[kind](context, host))
         except Exception as error:  # noqa: BLE001 - each ends in a status, whatever it is
-            return outcomes.of(error, uuid, kind)
+            outcome = outcomes.of(error, uuid, kind)
+        if notification is not None:
+            self._tell(notification, outcome)
+        return outcome
+
+    def _tell(self, notification: Notification, outcome: Outcome) -> None:
+        """The end of a recovery, before it is stored. Spec: recovery §13."""
+        context = self._roster.origin(notification.notification_uuid).context
+        status, reason = outcome.status, outcome.reason
+        if reason is not None and status in _TOLD_AS_ERRORS:
+            self._events.emit(context, "notification.process.error", notification, reason)
+        elif status is not None and (status, notification.type) != _NOT_TOLD:
+            self._events.emit(context, "notification.process.end", notification)
 
     def _host(self, notification: Notification) -> Host:
         return self._database.read(
@@ -329,9 +347,13 @@ def _ended(
     *,
     retry: bool,
 ) -> NotificationStatus | None:
-    """Give up the claim and store how it ended; None if somebody else has set a status."""
+    """Give up the claim and store how it ended; None if somebody else has set a status.
+
+    Run again after a commit that went unnoticed, it gives what is stored.
+    """
     uuid = claim.notification_uuid
-    claims.release(session, claim)
+    if not claims.release(session, claim):
+        return notifications.by_uuid(session, uuid).status
     journal.clear(session, uuid)
     running, error = {NotificationStatus.RUNNING}, NotificationStatus.ERROR
     if not notifications.change_status(

@@ -42,23 +42,24 @@ class Outcome:
         status: the notification's new status; None leaves the row as it is.
         message: new text of the row; None leaves it as it is.
         handed_over: the recovery is to be taken up again, here or by another engine.
+        reason: why it did not end in the normal way.
     """
 
     status: NotificationStatus | None
     message: str | None = None
     handed_over: bool = False
+    reason: str | None = None
 
 
 ENDINGS: Mapping[type[Exception], Ending] = {
     Exception: Ending(NotificationStatus.ERROR, expected=False),
     errors.RecoveryFailure: Ending(NotificationStatus.ERROR),
-    errors.UnsupportedRecovery: Ending(NotificationStatus.ERROR, on_row=True),
     errors.HostNotFound: Ending(NotificationStatus.ERROR, on_row=True),
     errors.SkipHostRecovery: Ending(NotificationStatus.FINISHED, level=logging.INFO),
-    errors.Stopped: Ending(None, handed_over=True, level=logging.INFO),
-    # What is under way cannot be told without the database, and a status could not be stored.
-    errors.DatabaseUnavailable: Ending(None, handed_over=True),
-    errors.DatabaseDeadlock: Ending(None, handed_over=True),
+    errors.SkipInstanceRecovery: Ending(NotificationStatus.FINISHED, level=logging.INFO),
+    errors.IgnoreInstanceRecovery: Ending(NotificationStatus.IGNORED, level=logging.WARNING),
+    # Without the database, for one: what is under way cannot be told, nor a status be stored.
+    errors.Interrupted: Ending(None, handed_over=True, level=logging.WARNING),
     errors.ClaimLost: Ending(None, level=logging.WARNING),
 }
 
@@ -91,4 +92,5 @@ def of(error: Exception, uuid: str, kind: NotificationType) -> Outcome:
         found.status,
         message=reason if found.on_row else None,
         handed_over=found.handed_over,
+        reason=reason,
     )

@@ -2,8 +2,8 @@
 
 import logging
 from collections.abc import Callable, Collection
+from typing import Protocol
 
-from masakari_ng.db.session import Database
 from masakari_ng.engine.manager import Manager
 from masakari_ng.engine.periodic import Periodic
 from masakari_ng.engine.takeover import Takeover
@@ -15,6 +15,13 @@ HAND_OVER_LIMIT = 5.0
 """Seconds that recoveries get, once all waits have been ended, to leave their claims."""
 
 
+class Closable(Protocol):
+    """A part that is used until the very end."""
+
+    def close(self) -> None:
+        """Give up connections."""
+
+
 class Service:
     """Starts the parts, and stops them so that nothing that has been accepted is lost.
 
@@ -23,7 +30,7 @@ class Service:
         manager: recovers.
         takeover: keeps the claims.
         periodic: None if the periodic tasks are switched off.
-        databases: closed at the end.
+        closing: what else is closed at the end.
         stop_waits: ends all waits of the process's clock with `Stopped`.
         graceful_timeout: seconds that running recoveries get to end by themselves.
     """
@@ -35,7 +42,7 @@ class Service:
         takeover: Takeover,
         periodic: Periodic | None,
         *,
-        databases: Collection[Database],
+        closing: Collection[Closable],
         stop_waits: Callable[[], None],
         graceful_timeout: float,
     ) -> None:
@@ -43,7 +50,7 @@ class Service:
         self._manager = manager
         self._takeover = takeover
         self._periodic = periodic
-        self._databases = databases
+        self._closing = closing
         self._stop_waits = stop_waits
         self._graceful_timeout = graceful_timeout
 
@@ -67,5 +74,5 @@ class Service:
             self._periodic.join(HAND_OVER_LIMIT)
         self._manager.close()
         self._server.close()
-        for database in self._databases:
-            database.close()
+        for part in self._closing:
+            part.close()

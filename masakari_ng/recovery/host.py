@@ -1,58 +1,143 @@
 """Recovery of a failed compute host. Spec: recovery §6, §7.1, §7.2."""
 
 import logging
+from collections.abc import Callable, Sequence
 
+from oslo_utils import strutils
 from sqlalchemy.orm import Session
+from taskflow import retry
 from taskflow.patterns import linear_flow
 
 from masakari_ng import errors
 from masakari_ng.compute.nova import Server
 from masakari_ng.db import journal, vmoves
-from masakari_ng.domain import Host, JournalEntry, RecoveryMethod
+from masakari_ng.domain import JournalEntry, RecoveryMethod
 from masakari_ng.recovery import registry
 from masakari_ng.recovery.runner import FlowRunner
 from masakari_ng.recovery.task import RecoveryContext, RecoveryTask
 
 log = logging.getLogger(__name__)
 
-_ACTION = "instance:evacuate"
 _FLOW = "instance_evacuate_engine"
-_TRUE_WORDS = frozenset({"t", "true", "on", "y", "yes", "1"})
+_FALLBACKS = {
+    RecoveryMethod.AUTO_PRIORITY: (
+        "Failed to evacuate all instances from failed_host: '%s' using 'auto' workflow, retrying"
+        " using 'reserved_host' workflow."
+    ),
+    RecoveryMethod.RH_PRIORITY: (
+        "Failed to evacuate all instances from failed_host '%s' using 'reserved_host' workflow,"
+        " retrying using 'auto' workflow"
+    ),
+}
 
 
-def recover(context: RecoveryContext, host: Host, runner: FlowRunner) -> None:
-    """Move the instances of a failed host elsewhere.
+class HostRecovery:
+    """Moves the instances of a failed host elsewhere.
 
     Args:
         context: tools of this recovery.
-        host: the one that failed, with its segment.
-        runner: runs and keeps the flow.
-
-    Raises:
-        SkipHostRecovery: there was nothing to move.
-        HostRecoveryFailure: some instance was not moved.
-        UnsupportedRecovery: the segment's recovery method is not built yet.
-        CloudError: Nova failed before any instance was touched.
-        Stopped: the process ends; everything is left as it is.
-        ClaimLost: another engine has taken over; everything is left as it is.
-        DatabaseUnavailable: the database was away for too long; everything is left as it is.
+        host_name: the one that failed.
+        runner: runs and keeps the flows.
+        reserved_hosts: names of those that may take the instances, in the order of trial.
+        update_host_method: sets the flag of a reserved host; for plug-ins.
     """
-    method = host.segment.recovery_method
-    if method is not RecoveryMethod.AUTO:
-        raise errors.UnsupportedRecovery(f"Recovery method '{method}' is not supported yet")
-    uuid = context.notification.notification_uuid
-    runner.run(
-        auto_flow(context),
-        action=_ACTION,
-        notification_uuid=uuid,
-        store={"host_name": host.name, "notification_uuid": uuid},
-    )
+
+    def __init__(
+        self,
+        context: RecoveryContext,
+        host_name: str,
+        runner: FlowRunner,
+        reserved_hosts: Sequence[str] = (),
+        update_host_method: Callable[..., None] | None = None,
+    ) -> None:
+        self._context = context
+        self._host_name = host_name
+        self._runner = runner
+        self._reserved_hosts = list(reserved_hosts)
+        self._update_host_method = update_host_method
+
+    def run(self, method: RecoveryMethod) -> None:
+        """Run the workflow of the method, and its fallback if that fails.
+
+        After a takeover the reserved host that the dead engine was filling comes first: its flag
+        is gone already, and so is the workflow that may have failed before it.
+
+        Raises:
+            SkipHostRecovery: there was nothing to move.
+            HostRecoveryFailure: some instance was not moved.
+            ReservedHostsUnavailable: no reserved host is left.
+            CloudError: Nova failed before any instance was touched.
+            Interrupted: everything is left as it is.
+        """
+        workflows = {
+            RecoveryMethod.AUTO: [self._auto],
+            RecoveryMethod.RESERVED_HOST: [self._reserved],
+            RecoveryMethod.AUTO_PRIORITY: [self._auto, self._reserved],
+            RecoveryMethod.RH_PRIORITY: [self._reserved, self._auto],
+        }[method]
+        chosen = {entry.target for entry in _begun(self._context) if entry.target}
+        if chosen:
+            others = [name for name in self._reserved_hosts if name not in chosen]
+            self._reserved_hosts = [*sorted(chosen), *others]
+            if method is RecoveryMethod.AUTO_PRIORITY:
+                workflows = [self._reserved]
+        *first, last = workflows
+        for workflow in first:
+            try:
+                return workflow()
+            except (errors.SkipHostRecovery, errors.Interrupted):
+                raise
+            except Exception:  # Whatever it was, the other workflow may do.
+                log.warning(_FALLBACKS[method], self._host_name, exc_info=True)
+        return last()
+
+    def _auto(self) -> None:
+        self._run(auto_flow(self._context))
+
+    def _reserved(self) -> None:
+        if not self._reserved_hosts:
+            raise errors.ReservedHostsUnavailable
+        flow = reserved_host_flow(self._context, self._update_host_method)
+        self._run(flow, reserved_host_list=self._reserved_hosts)
+
+    def _run(self, flow: linear_flow.Flow, **more: object) -> None:
+        uuid = self._context.notification.notification_uuid
+        self._runner.run(
+            flow,
+            action="instance:evacuate",
+            notification_uuid=uuid,
+            store={"host_name": self._host_name, "notification_uuid": uuid, **more},
+        )
 
 
 def auto_flow(context: RecoveryContext) -> linear_flow.Flow:
     """The flow in which Nova chooses where instances go."""
     phases = context.conf.taskflow_driver_recovery_flows.host_auto_failure_recovery_tasks
     return registry.flow(_FLOW, phases, context, update_host_method=None)
+
+
+def reserved_host_flow(
+    context: RecoveryContext, update_host_method: Callable[..., None] | None = None
+) -> linear_flow.Flow:
+    """The flow whose main tasks are tried with one reserved host after the other."""
+    phases = context.conf.taskflow_driver_recovery_flows.host_rh_failure_recovery_tasks
+    return registry.flow(
+        _FLOW,
+        phases,
+        context,
+        retry=NextReservedHost(rebind=["reserved_host_list"], provides="reserved_host"),
+        update_host_method=update_host_method,
+    )
+
+
+class NextReservedHost(retry.ParameterizedForEach):
+    """Tries the next reserved host after any failure, as long as there is one."""
+
+    def on_failure(self, values: list[str], history: retry.History) -> str:
+        # The next host must not be opened for instances that are left to a takeover.
+        if history.caused_by(errors.Interrupted, index=-1):
+            return str(retry.REVERT)
+        return str(super().on_failure(values, history))
 
 
 class DisableComputeServiceTask(RecoveryTask):
@@ -66,10 +151,8 @@ class DisableComputeServiceTask(RecoveryTask):
 
     def execute(self, host_name: str) -> None:
         self.report(f"Disabling compute service on host: '{host_name}'")
-        services = self.nova.services(host_name)
-        if not services:
-            raise errors.ComputeServiceNotFound(host_name)
-        self.nova.disable_service(services[0].id, self.conf.host_failure.service_disable_reason)
+        id = self.nova.service(host_name).id
+        self.nova.disable_service(id, self.conf.host_failure.service_disable_reason)
         if not _begun(self.context):
             seconds = self.conf.wait_period_after_service_update
             log.info(
@@ -131,7 +214,9 @@ class PrepareHAEnabledInstancesTask(RecoveryTask):
         enabled: list[Server] = []
         others: list[Server] = []
         for server in servers:
-            ha_enabled = _is_true(server.metadata.get(options.ha_enabled_instance_metadata_key))
+            ha_enabled = strutils.bool_from_string(
+                server.metadata.get(options.ha_enabled_instance_metadata_key)
+            )
             if options.ignore_instances_in_error_state and server.vm_state == "error":
                 if ha_enabled:
                     self.report(
@@ -164,7 +249,3 @@ def _begun(context: RecoveryContext) -> list[JournalEntry]:
         return []
     uuid = context.notification.notification_uuid
     return context.database.read(lambda session: journal.of_notification(session, uuid))
-
-
-def _is_true(word: str | None) -> bool:
-    return word is not None and word.strip().lower() in _TRUE_WORDS

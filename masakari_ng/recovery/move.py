@@ -18,12 +18,6 @@ log = logging.getLogger(__name__)
 
 _SHUT_DOWN = 4  # power_state
 _STOP_REFUSED = "cannot access local variable 'timer' where it is not associated with a value"
-_INTERRUPTIONS = (
-    errors.Stopped,
-    errors.ClaimLost,
-    errors.DatabaseUnavailable,
-    errors.DatabaseDeadlock,
-)
 
 
 class InstanceMove:
@@ -37,26 +31,21 @@ class InstanceMove:
         context: tools of this recovery.
         vmove: the move; `ongoing` only when a dead engine had begun it.
         entry: its journal.
-        target: destination host; None leaves the choice to Nova.
     """
 
-    def __init__(
-        self, context: RecoveryContext, vmove: VMove, entry: JournalEntry, target: str | None
-    ) -> None:
+    def __init__(self, context: RecoveryContext, vmove: VMove, entry: JournalEntry) -> None:
         self._context = context
         self._nova = context.nova
         self._vmove = vmove
         self._uuid = vmove.instance_uuid
         self._entry = entry
-        self._target = target
         self._begun_elsewhere = vmove.status is VMoveStatus.ONGOING
 
     def run(self) -> None:
         """Move the instance; a failure is written down, not raised.
 
         Raises:
-            Stopped, ClaimLost, DatabaseUnavailable, DatabaseDeadlock: the move is left as it is,
-                for whoever takes over.
+            Interrupted: the move is left as it is, for whoever takes over.
         """
         if self._vmove.status in {VMoveStatus.PENDING, VMoveStatus.ONGOING}:
             outcome = self._outcome()
@@ -68,7 +57,7 @@ class InstanceMove:
     def _outcome(self) -> dict[str, object]:
         try:
             dest_host = self._moved()
-        except _INTERRUPTIONS:
+        except errors.Interrupted:
             raise
         except errors.WaitTimeout:
             log.warning("Instance %s: time is up", self._uuid)
@@ -90,7 +79,7 @@ class InstanceMove:
         else:
             self._prepare()
             self._begin()
-            self._nova.evacuate(self._uuid, self._target)
+            self._nova.evacuate(self._uuid, self._entry.target)
         self._wait(self._has_arrived, self._context.conf.wait_period_after_evacuation)
         if self._entry.stop_after:
             self._stop()
@@ -128,7 +117,7 @@ class InstanceMove:
         if self._is_idle():
             self._context.write(self._write_entry)  # Still ours to send?
             try:
-                self._nova.evacuate(self._uuid, self._target)
+                self._nova.evacuate(self._uuid, self._entry.target)
             except (errors.CloudConflict, errors.CloudBadRequest):
                 if self._is_idle():
                     raise

@@ -9,8 +9,10 @@ from typing import Any
 from stevedore.extension import Extension
 from stevedore.named import NamedExtensionManager
 from taskflow.patterns import linear_flow
+from taskflow.retry import Retry
 from taskflow.task import Task
 
+from masakari_ng.compute.upstream import UpstreamNova
 from masakari_ng.recovery.task import RecoveryContext, RecoveryTask
 
 _NAMESPACE = "masakari.task_flow.tasks"
@@ -21,6 +23,8 @@ def flow(
     name: str,
     phases: Mapping[str, Sequence[str]],
     context: RecoveryContext,
+    *,
+    retry: Retry | None = None,
     **keywords: object,
 ) -> linear_flow.Flow:
     """A linear flow of three: `pre_tasks`, `main_tasks`, `post_tasks`.
@@ -29,6 +33,7 @@ def flow(
         name: of the whole flow.
         phases: names of entry points under `pre`, `main` and `post`.
         context: for the tasks.
+        retry: decides whether the main tasks are tried again; they are named for it then.
         keywords: what a plug-in's constructor gets besides `context` and `novaclient`.
 
     Raises:
@@ -36,7 +41,10 @@ def flow(
     """
     whole = linear_flow.Flow(name)
     for phase in ("pre", "main", "post"):
-        part = linear_flow.Flow(f"{phase}_tasks")
+        if retry and phase == "main":
+            part = linear_flow.Flow(f"retry_{name}", retry=retry)
+        else:
+            part = linear_flow.Flow(f"{phase}_tasks")
         part.add(*(made(kind, context, **keywords) for kind in _found(phases[phase])))
         whole.add(part)
     return whole
@@ -52,18 +60,18 @@ def made(kind: type[Task], context: RecoveryContext, **keywords: object) -> Task
     """
     if issubclass(kind, RecoveryTask):
         return kind(context)
-    return kind(context=context, novaclient=context.nova, **keywords)
+    return kind(context=context, novaclient=UpstreamNova(context.nova), **keywords)
 
 
 def _found(names: Sequence[str]) -> list[type[Task]]:
     """Classes in the order of their names; what is not installed is left out with a warning."""
     manager: NamedExtensionManager[Any] = NamedExtensionManager(
-        _NAMESPACE, names, name_order=True, conflict_resolver=_prefer_ours
+        _NAMESPACE, names, name_order=True, conflict_resolver=prefer_ours
     )
     return [extension.plugin for extension in manager]
 
 
-def _prefer_ours(_namespace: str, _name: str, candidates: list[Extension[Any]]) -> Extension[Any]:
+def prefer_ours(_namespace: str, _name: str, candidates: list[Extension[Any]]) -> Extension[Any]:
     """Upstream, installed beside us, has entry points of the same names."""
     ours = [found for found in candidates if found.entry_point.value.startswith(_OURS)]
     return (ours or candidates)[-1]

@@ -16,7 +16,7 @@ from masakari_ng.db.session import Database
 
 log = logging.getLogger(__name__)
 
-_EXPECTED = (errors.SkipHostRecovery, errors.Stopped, errors.ClaimLost)
+_EXPECTED = (errors.SkipHostRecovery, errors.SkipInstanceRecovery, errors.Interrupted)
 
 
 class FlowRunner:

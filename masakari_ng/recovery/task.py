@@ -10,12 +10,14 @@ from oslo_config import cfg
 from sqlalchemy.orm import Session
 from taskflow import task
 
-from masakari_ng.clock import Clock
+from masakari_ng import errors
+from masakari_ng.clock import Clock, wait_until
 from masakari_ng.compute.nova import Nova
 from masakari_ng.db import claims
 from masakari_ng.db.session import Database
-from masakari_ng.domain import Claim, Notification, ProgressEntry
+from masakari_ng.domain import Claim, Host, Notification, ProgressEntry
 from masakari_ng.recovery.progress import ProgressLog
+from masakari_ng.recovery.reserved_host import HostLocks
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +31,9 @@ class RecoveryContext:
     Attributes:
         nova: asks under the request id of the notification.
         claim: without it nothing may be written.
+        locks: on reserved hosts, the same for all recoveries of a process.
         resumed: the claim was taken over from an engine that died in the middle.
+        host_changed: told of a host with its new flags.
     """
 
     conf: cfg.ConfigOpts
@@ -38,7 +42,9 @@ class RecoveryContext:
     database: Database
     claim: Claim
     notification: Notification
+    locks: HostLocks
     resumed: bool = False
+    host_changed: Callable[[Host], None] = lambda _host: None
 
     def write(self, work: Callable[[Session], T]) -> T:
         """Run `work` in one transaction that begins by making sure of the claim.
@@ -88,3 +94,20 @@ class RecoveryTask(task.Task):
             task.EVENT_UPDATE_PROGRESS,
             {"progress": progress, "progress_details": self._progress.stored()},
         )
+
+    def wait(
+        self, condition: Callable[[], bool], timeout: float, failure: errors.RecoveryFailure
+    ) -> None:
+        """Wait for Nova; when time is up, report `failure` and raise it.
+
+        Args:
+            condition: looks at Nova.
+            timeout: limit in seconds; 0 means none.
+            failure: says what has not happened.
+        """
+        interval = self.conf.verify_interval
+        try:
+            wait_until(condition, interval=interval, timeout=timeout, clock=self.clock)
+        except errors.WaitTimeout as error:
+            self.report(str(failure), 1.0)
+            raise failure from error

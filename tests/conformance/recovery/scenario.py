@@ -11,11 +11,10 @@ from typing import Any
 
 from masakari_ng.demo.cloud import SimulatedCloud
 from tests.conformance.recovery.frames import Frames, masked, masked_json
-from tests.daemons import Daemon, Daemons
+from tests.daemons import Api, Daemon, Daemons
 from tests.servers import MariaDB, eventually
 
-# Status histories are exact: triggers write down every change.
-_HISTORY = """
+HISTORY = """
 CREATE TABLE conformance_history (
     id BIGINT AUTO_INCREMENT PRIMARY KEY, row_uuid VARCHAR(64), value TEXT);
 CREATE TRIGGER conformance_n1 AFTER INSERT ON notifications FOR EACH ROW
@@ -34,6 +33,7 @@ CREATE TRIGGER conformance_h AFTER UPDATE ON hosts FOR EACH ROW
     FROM DUAL WHERE NOT (NEW.reserved <=> OLD.reserved
         AND NEW.on_maintenance <=> OLD.on_maintenance);
 """
+"""Triggers that write down every change of status, for a schema in which scenarios are played."""
 
 
 class Play:
@@ -41,20 +41,27 @@ class Play:
 
     Args:
         scenario: the content of a scenario file.
-        schema: name of the database that the daemons use.
+        api: serves the database, whatever the scenario.
+        daemons: starts the engines.
+        schema: name of the database that the daemons use; without rows, with `HISTORY`.
+        native: engines run on native threads.
     """
 
     def __init__(
         self,
         scenario: Mapping[str, Any],
         *,
+        api: Api,
         daemons: Daemons,
         cloud: SimulatedCloud,
         mariadb: MariaDB,
         schema: str,
+        native: bool,
     ) -> None:
         self._scenario = scenario
+        self._api = api
         self._daemons = daemons
+        self._arguments = ["--threads"] if native else []
         self._cloud = cloud
         self._mariadb = mariadb
         self._schema = schema
@@ -72,9 +79,8 @@ class Play:
             WaitTimeout: a condition did not come true.
         """
         self._cloud.reset(self._scenario["cloud"])
-        self._api = self._daemons.api(self._scenario.get("api_config"))
         self._build_site()
-        self._sql(_HISTORY)
+        self._sql("TRUNCATE conformance_history")
         if self._scenario.get("engine", "auto") == "auto":
             self._step_start_engine(True, {})
         self._cloud.arm_faults()
@@ -154,7 +160,9 @@ class Play:
         time.sleep(seconds)
 
     def _step_start_engine(self, wait: str | bool, _step: object) -> None:
-        self._engine = self._daemons.engine(self._scenario.get("config"), wait=wait != "nowait")
+        self._engine = self._daemons.engine(
+            self._scenario.get("config"), arguments=self._arguments, wait=wait != "nowait"
+        )
 
     def _step_kill_engine(self, _value: object, _step: object) -> None:
         self._engine.kill()

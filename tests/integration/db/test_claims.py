@@ -190,6 +190,5 @@ def test_a_lost_answer_to_a_commit_loses_no_claim(database, report, patient):
     (left,) = database.read(lambda session: claims.stale(session, 60))
     taken = patient().write(lambda session: claims.take_over(session, left, "other", 60))
     assert database.read(lambda session: claims.held(session, "other")) == [taken]
-    with pytest.raises(errors.ClaimLost):
-        patient().write(lambda session: claims.release(session, taken))
+    assert not patient().write(lambda session: claims.release(session, taken))
     assert database.read(lambda session: claims.held(session, "other")) == []

@@ -275,3 +275,33 @@ def test_pages_visit_every_row_once(server):
             )
             assert pages == everything
             assert len(set(pages)) == 12
+
+
+def test_a_server_that_does_not_answer_counts_as_away(mariadb, synced_url):
+    database = Database(synced_url, answer_timeout=2)
+    database.read(lambda session: session.execute(_PING))
+    mariadb.pause()
+
+    try:
+        with pytest.raises(errors.DatabaseUnavailable):
+            database.read(lambda session: session.execute(_PING))
+    finally:
+        mariadb.resume()
+
+    database.read(lambda session: session.execute(_PING))
+    database.close()
+
+
+def test_an_instance_named_with_an_emoji_can_be_moved(server):
+    created = server.write(
+        lambda session: vmoves.create(
+            session,
+            notification_uuid="n-1",
+            instance_uuid="i-1",
+            instance_name="web \U0001f680",
+            source_host="compute-1",
+        )
+    )
+
+    stored = server.read(lambda session: vmoves.by_uuid(session, created.uuid))
+    assert stored.instance_name == "web \ufffd"

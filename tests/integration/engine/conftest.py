@@ -10,7 +10,13 @@ import pytest
 from masakari_ng import conf as options
 from masakari_ng.db import hosts, notifications, segments
 from masakari_ng.db.session import Database
-from masakari_ng.domain import Notification, NotificationType, RecoveryMethod, RequestContext
+from masakari_ng.domain import (
+    Host,
+    Notification,
+    NotificationType,
+    RecoveryMethod,
+    RequestContext,
+)
 from masakari_ng.messaging.client import EngineClient
 from masakari_ng.messaging.connection import Broker
 from tests.daemons import Daemons
@@ -46,6 +52,16 @@ class Region:
         for number in range(instances):
             self.cloud.add_server(f"{name}-vm-{number}", name, **script)
         self.cloud.fail_host(name)
+        return self._create_host(name).uuid
+
+    def reserve(self, name: str) -> None:
+        """A reserved host, and the recovery method that uses it."""
+        self.cloud.add_service(name)
+        self._create_host(name, reserved=True)
+        changes = {"recovery_method": RecoveryMethod.RESERVED_HOST}
+        self._database.write(lambda session: segments.update(session, self._segment.uuid, changes))
+
+    def _create_host(self, name: str, *, reserved: bool = False) -> Host:
         return self._database.write(
             lambda session: hosts.create(
                 session,
@@ -53,8 +69,9 @@ class Region:
                 name=name,
                 type="COMPUTE",
                 control_attributes="SSH",
+                reserved=reserved,
             )
-        ).uuid
+        )
 
     def report(self, host: str, *, casts: int = 1) -> str:
         """Store a host failure and cast it, more than once or never; gives its uuid."""

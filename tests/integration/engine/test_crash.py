@@ -15,12 +15,12 @@ def finished(region):
     return set(region.statuses().values()) == {"finished"}
 
 
-def assert_recovered(region, *hosts):
+def assert_recovered(region, *hosts, to="spare"):
     names = [f"{host}-vm-{number}" for host in hosts for number in range(INSTANCES)]
     once = Counter(names)
     assert region.evacuations(accepted=True) == once
     assert region.vmoves() == Counter((name, "succeeded") for name in names)
-    assert {server.host for server in region.cloud.servers.values()} == {"spare"}
+    assert {server.host for server in region.cloud.servers.values()} == {to}
     assert not any(server.locked for server in region.cloud.servers.values())
     assert region.leftovers() == []
 
@@ -42,6 +42,20 @@ def test_engine_that_was_killed_goes_on_where_it_was(region, arguments, threads)
     eventually(lambda: finished(region), timeout=60)
     assert_recovered(region, "compute-1")
     assert region.evacuations() == region.evacuations(accepted=True)
+
+
+def test_engine_that_was_killed_goes_on_with_the_same_reserved_host(region):
+    region.reserve("reserved")
+    host = region.add_host("compute-1", INSTANCES, **MOVES)
+    engine = region.daemons.engine({"DEFAULT": {"host_failure_recovery_threads": 1}})
+    region.report(host)
+
+    eventually(lambda: region.evacuations().total() >= 2)
+    engine.kill()
+    engine.restart()
+
+    eventually(lambda: finished(region), timeout=60)
+    assert_recovered(region, "compute-1", to="reserved")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--threads"]], ids=["green", "native"])

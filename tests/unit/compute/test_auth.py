@@ -1,6 +1,7 @@
 """Protects how often, as whom and for how long we wait when we log in at Keystone."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -129,3 +130,14 @@ def test_the_session_has_limits_connections_and_certificates(conf):
 
     conf.set_override("nova_api_insecure", True)
     assert auth.make_session(conf, 7).verify is False
+
+
+def test_every_request_that_a_lost_token_hits_is_sent_again(cloud, conf):
+    shared = Cloud(conf, threads=20)
+    shared.nova("req-1").server(UUID)
+    cloud.revoke_tokens()
+
+    with ThreadPoolExecutor(20) as pool:
+        found = list(pool.map(lambda _: shared.nova("req-1").server(UUID).uuid, range(40)))
+
+    assert found == [UUID] * 40

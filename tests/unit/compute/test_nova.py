@@ -9,7 +9,7 @@ from keystoneauth1 import exceptions as keystone
 from novaclient import exceptions as novaclient
 
 from masakari_ng import errors
-from masakari_ng.compute.nova import Cloud, ComputeService, Nova, Server
+from masakari_ng.compute.nova import Aggregate, Cloud, ComputeService, Nova, Server
 
 UUID = "11111111-0000-4000-8000-000000000001"
 SERVER = {"id": UUID, "name": "vm-1", "host": "compute-1"}
@@ -18,7 +18,13 @@ NOVA = r"/compute"
 
 @pytest.fixture
 def nova(cloud, conf) -> Nova:
-    cloud.reset({"services": [{"host": "compute-1", "id": "service-1"}], "servers": [SERVER]})
+    cloud.reset(
+        {
+            "services": [{"host": "compute-1", "id": "service-1"}],
+            "servers": [SERVER],
+            "aggregates": [{"id": 7, "name": "rack", "hosts": ["compute-1"]}],
+        }
+    )
     return Cloud(conf).nova("req-1")
 
 
@@ -73,6 +79,18 @@ OPERATIONS: dict[str, tuple[Callable[[Nova], object], tuple[str, str, object]]] 
         lambda nova: nova.enable_service("service-1"),
         ("PUT", "/compute/v2.1/os-services/service-1", {"status": "enabled"}),
     ),
+    "list aggregates": (
+        lambda nova: nova.aggregates(),
+        ("GET", "/compute/v2.1/os-aggregates", None),
+    ),
+    "add host": (
+        lambda nova: nova.add_host("7", "compute-9"),
+        (
+            "POST",
+            "/compute/v2.1/os-aggregates/7/action",
+            {"add_host": {"host": "compute-9"}},
+        ),
+    ),
 }
 
 
@@ -122,6 +140,9 @@ def test_records_hold_what_nova_says(cloud, nova):
         ComputeService("service-1", "compute-1", "nova-compute", "enabled", "up")
     ]
     assert nova.services("nowhere") == []
+    with pytest.raises(errors.ComputeServiceNotFound):
+        nova.service("nowhere")
+    assert nova.aggregates() == [Aggregate("7", "rack", ("compute-1",))]
 
 
 def test_every_page_of_servers_is_read(cloud, conf):

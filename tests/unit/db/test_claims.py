@@ -168,7 +168,8 @@ def test_who_has_lost_the_claim_can_neither_write_nor_release(database, report, 
             database.write(lambda session, change=change: change(session, claim))
 
     database.write(lambda session: claims.verify(session, taken))
-    database.write(lambda session: claims.release(session, taken))
+    assert database.write(lambda session: claims.release(session, taken))
+    assert not database.write(lambda session: claims.release(session, taken))
 
 
 def test_claim_that_was_handed_over_is_stale_at_once_and_stays_so(database, report, take):

@@ -53,6 +53,7 @@ def test_order_and_limit(session, four, page, names):
         ("d", {}, "ab"),
         ("c", {"limit": 2}, "da"),
         ("b", {"sort_keys": ("name",), "sort_dirs": ("asc",)}, "cd"),
+        ("b", {"sort_keys": ("name",) * 999, "sort_dirs": ("asc", "desc")}, "cd"),
         ("b", {}, ""),
     ],
     ids=str,

@@ -87,3 +87,21 @@ def test_filters(session, make_vmove, filters, instances):
     found = vmoves.listed(session, Page(), "notification", **filters)
 
     assert set(_instances(found)) == instances
+
+
+def test_text_of_novas_is_fitted_to_its_columns(session, make_vmove):
+    vmove = make_vmove()
+
+    vmoves.update(session, vmove.uuid, message="\U0001f680 " + "ä" * 70_000)
+    named = vmoves.create(
+        session,
+        notification_uuid=vmove.notification_uuid,
+        instance_uuid="instance-2",
+        instance_name="web \U0001f680" + "x" * 300,
+        source_host="compute-1",
+    )
+
+    stored = vmoves.by_uuid(session, vmove.uuid).message
+    assert stored.startswith("\ufffd ä")
+    assert len(stored.encode()) <= 65_535
+    assert vmoves.by_uuid(session, named.uuid).instance_name == ("web \ufffd" + "x" * 300)[:255]

@@ -22,6 +22,7 @@ from masakari_ng.domain import (
     RequestContext,
 )
 from masakari_ng.engine.manager import Handler, Manager
+from masakari_ng.recovery.reserved_host import HostLocks
 from masakari_ng.recovery.task import RecoveryContext
 from tests.simulated_clock import SimulatedClock
 
@@ -168,6 +169,7 @@ class Site:
             database=self.database,
             claim=claim,
             notification=notification,
+            locks=HostLocks(),
             resumed=resumed,
         )
 

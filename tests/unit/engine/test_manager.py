@@ -8,6 +8,7 @@ import pytest
 from masakari_ng import errors
 from masakari_ng.db import claims, segments
 from masakari_ng.domain import NotificationStatus, NotificationType, RequestContext
+from masakari_ng.engine.manager import Manager
 
 from .conftest import PATIENCE, Recovery
 
@@ -50,14 +51,19 @@ def test_message_is_acknowledged_before_the_recovery(site):
 
 
 def test_disabled_segment_is_ignored_with_a_message(site, caplog):
+    """faults 89"""
     uuid = site.segment.uuid
     site.database.write(lambda session: segments.update(session, uuid, {"enabled": False}))
     notification, recovery = site.report(), Recovery()
 
-    acknowledged = site.receive(site.manager(recovery), notification)
+    acknowledged: list[bool] = []
+    with pytest.raises(errors.SegmentDisabled):  # which tells a caller that waits for an answer
+        site.manager(recovery).process_notification(
+            CONTEXT, notification, lambda: acknowledged.append(True)
+        )
 
     row = site.row(notification)
-    assert (acknowledged, recovery.contexts) == (1, [])
+    assert (acknowledged, recovery.contexts) == ([True], [])
     assert row.status is IGNORED
     assert row.message == "Recovery aboart: the segment HA is disabled."
     assert "exits with status" not in caplog.text  # it never was `running`
@@ -125,7 +131,9 @@ def test_notifications_of_a_host_wait_without_a_thread(site):
         (errors.HostRecoveryFailure("not all moved"), ERROR, None),
         (errors.CloudUnreachable("refused"), ERROR, None),
         (errors.HostNotFound("h"), ERROR, "No host with id h."),
-        (errors.UnsupportedRecovery("not yet"), ERROR, "not yet"),
+        (errors.LockAlreadyAcquired("compute-9"), ERROR, None),
+        (errors.SkipInstanceRecovery("not HA-enabled"), FINISHED, None),
+        (errors.IgnoreInstanceRecovery("paused"), IGNORED, None),
         (KeyError("a bug"), ERROR, None),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
@@ -213,6 +221,45 @@ def test_retry_that_had_to_wait_is_the_last_one_too(site):
         recovery.go()
 
     assert (site.status(first), site.status(second)) == (ERROR, FAILED)
+
+
+class Unnoticed:
+    """A database none of whose commits is noticed, so that each transaction runs once more."""
+
+    def __init__(self, database):
+        self.read = database.read
+        self._write = database.write
+
+    def write(self, work):
+        self._write(work)
+        return self._write(work)
+
+
+def test_unnoticed_commits_lose_nothing(site, caplog):
+    """The one that stores the outcome, too: what waits for the host follows at once."""
+    first, second = site.report(), site.report()
+    recovery = Recovery(held=True)
+    manager = Manager(
+        Unnoticed(site.database),
+        "engine-a",
+        {NotificationType.COMPUTE_HOST: recovery},
+        site.recovery_context,
+        threads=4,
+    )
+    caplog.set_level("INFO")
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(site.receive, manager, first)
+        recovery.wait_begun()
+        site.receive(manager, second)
+        recovery.go()
+    manager.close()
+
+    assert {site.status(one) for one in (first, second)} == {FINISHED}
+    assert site.held() == []
+    assert len(recovery.contexts) == 2
+    assert f"Notification {first.notification_uuid} exits with status: finished." in caplog.text
+    assert "left for later" not in caplog.text
 
 
 def test_claim_that_no_thread_works_on_is_taken_up(site):

@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -13,8 +14,7 @@ from masakari_ng.engine.outcomes import Outcome
 HOST = NotificationType.COMPUTE_HOST
 ERROR, FINISHED = NotificationStatus.ERROR, NotificationStatus.FINISHED
 
-INTERRUPTED = {errors.Stopped, errors.DatabaseUnavailable, errors.DatabaseDeadlock}
-SHOWN = {errors.HostNotFound, errors.UnsupportedRecovery}
+SKIPPED = {errors.SkipHostRecovery, errors.SkipInstanceRecovery}
 
 
 def instance(kind):
@@ -34,14 +34,18 @@ def test_every_exception_has_an_outcome(kind):
 
     outcome = outcomes.of(error, "n-1", HOST)
 
-    if kind in INTERRUPTED:
-        assert outcome == Outcome(None, handed_over=True)
-    elif kind is errors.ClaimLost:
+    assert outcome.reason
+    outcome = replace(outcome, reason=None)
+    if kind is errors.ClaimLost:
         assert outcome == Outcome(None)
-    elif kind is errors.SkipHostRecovery:
+    elif issubclass(kind, errors.Interrupted):
+        assert outcome == Outcome(None, handed_over=True)
+    elif kind in SKIPPED:
         assert outcome == Outcome(FINISHED)
+    elif kind is errors.IgnoreInstanceRecovery:
+        assert outcome == Outcome(NotificationStatus.IGNORED)
     else:
-        assert outcome == Outcome(ERROR, str(error) if kind in SHOWN else None)
+        assert outcome == Outcome(ERROR, str(error) if kind is errors.HostNotFound else None)
 
 
 def test_table_names_no_class_twice_over():

@@ -111,6 +111,7 @@ def test_newest_comes_first(site, periodic_of):
 
 
 def test_slow_recovery_holds_up_no_other_host(site, periodic_of):
+    """faults 49"""
     slow = site.report(ERROR, host=site.add_host("slow").uuid)
     recovery = Recovery(held=True)
     manager = site.manager(
@@ -130,6 +131,7 @@ def test_slow_recovery_holds_up_no_other_host(site, periodic_of):
 
 
 def test_trouble_with_one_does_not_end_the_pass(site, periodic_of):
+    """faults 48"""
     quick = site.report(ERROR)
     gone = site.report(NEW, age=100, host="no-such-host")
     manager = site.manager(Recovery())
@@ -154,6 +156,7 @@ def test_old_notifications_are_given_up(site, periodic_of, caplog):
 
 
 def test_what_a_live_engine_works_on_is_not_given_up(site, periodic_of):
+    """faults 51"""
     works, waits = site.report(age=99999), site.report(age=99999)
     site.take(works, "alive"), site.take(waits, "alive")
 

@@ -48,7 +48,7 @@ def start(site):
             manager,
             Takeover(manager, site.database, clock, heartbeat=0.1, timeout=60),
             Periodic(site.conf, manager, site.database, clock),
-            databases=[site.database],
+            closing=[site.database],
             stop_waits=clock.stop,
             graceful_timeout=graceful_timeout,
         )

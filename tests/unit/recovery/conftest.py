@@ -1,13 +1,13 @@
 """A failed host in the database and in the simulated cloud, and the recovery that is claimed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from masakari_ng.compute.nova import Cloud
-from masakari_ng.db import claims, hosts, journal, notifications, segments, vmoves
+from masakari_ng.db import claims, hosts, journal, notifications, segments, vmoves, workflows
 from masakari_ng.db.session import Database
 from masakari_ng.domain import (
     Host,
@@ -18,8 +18,9 @@ from masakari_ng.domain import (
     VMove,
     VMoveStatus,
 )
-from masakari_ng.recovery import host as host_recovery
+from masakari_ng.recovery.host import HostRecovery
 from masakari_ng.recovery.move import InstanceMove
+from masakari_ng.recovery.reserved_host import HostLocks
 from masakari_ng.recovery.runner import FlowRunner
 from masakari_ng.recovery.task import RecoveryContext
 
@@ -82,6 +83,7 @@ def context(conf, clock, cloud, database: Database, host: Host) -> RecoveryConte
         database=database,
         claim=claim,
         notification=notification,
+        locks=HostLocks(),
     )
 
 
@@ -92,10 +94,13 @@ class Recovery:
     context: RecoveryContext
     host: Host
     cloud: Any
+    reserved_hosts: Sequence[str] = ()
 
     def run(self) -> None:
         """Recover the host as an engine would."""
-        host_recovery.recover(self.context, self.host, FlowRunner(self.context.database))
+        runner = FlowRunner(self.context.database)
+        recovery = HostRecovery(self.context, self.host.name, runner, self.reserved_hosts)
+        recovery.run(self.host.segment.recovery_method)
 
     def on(self, clock: Any) -> "Recovery":
         """The same recovery with a clock of one's own."""
@@ -122,10 +127,10 @@ class Recovery:
             lambda session: _begun(session, self.notification_uuid, name, status, entry)
         )
 
-    def move(self, vmove: VMove, target: str | None = None) -> VMove:
+    def move(self, vmove: VMove) -> VMove:
         """Carry one move out, or on, as the evacuation task would."""
         (entry,) = [entry for entry in self.journal if entry.vmove_uuid == vmove.uuid]
-        InstanceMove(self.context, vmove, entry, target).run()
+        InstanceMove(self.context, vmove, entry).run()
         return self.context.database.read(lambda session: vmoves.by_uuid(session, vmove.uuid))
 
     @property
@@ -194,3 +199,16 @@ def build(cloud) -> Callable[..., None]:
         cloud.arm_faults()
 
     return build
+
+
+def details(recovery: Recovery) -> dict[str, tuple[str, list[tuple[float, str]]]]:
+    """State and messages of each task with messages."""
+    uuid = recovery.notification_uuid
+    found = recovery.context.database.read(lambda session: workflows.details(session, uuid))
+    return {
+        task.name: (
+            task.state,
+            [(entry.progress, entry.message) for entry in task.progress_details],
+        )
+        for task in found
+    }

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -74,6 +75,7 @@ STATES = {
 
 @pytest.mark.parametrize(("state", "frames", "end"), STATES.values(), ids=list(STATES))
 def test_each_state_has_its_frames(recovery, build, state, frames, end):
+    """faults 76, 77, 79: locked meanwhile, and back in the state that users expect."""
     build(described("vm-1", **state))
 
     move = recovery.move(recovery.begun("vm-1"))
@@ -91,7 +93,7 @@ def test_each_state_has_its_frames(recovery, build, state, frames, end):
 def test_a_target_is_named_to_nova(recovery, build):
     build(described("vm-1"))
 
-    move = recovery.move(recovery.begun("vm-1"), "compute-9")
+    move = recovery.move(recovery.begun("vm-1", target="compute-9"))
 
     assert move.dest_host == "compute-9"
     assert {"evacuate": {"host": "compute-9"}} in [frame["body"] for frame in recovery.cloud.frames]
@@ -124,14 +126,14 @@ FAILURES = {
     ),
     "evacuate": ({}, ({"action": "evacuate"}, 0), [*LOCK, "evacuate", "unlock"], FAULT, True),
     "a poll": ({}, (GETS, 3), [*LOCK, *MOVE, "unlock"], FAULT, True),
-    "goes to error": (
+    "faults 53, 78: goes to error": (
         {"evacuate": {"outcome": "error"}},
         None,
         [*LOCK, *MOVE, "unlock"],
         f"Failed to evacuate instance {VM}",
         True,
     ),
-    "never moves": (
+    "faults 53, 54: never moves": (
         {"evacuate": {"outcome": "never"}},
         None,
         [*LOCK, "evacuate", *["GET"] * 92, "unlock"],
@@ -177,6 +179,25 @@ def test_a_failure_is_written_down_and_the_instance_unlocked(recovery, build, ca
     assert (move.start_time is not None) is begun
     assert move.end_time
     assert recovery.journal == []
+
+
+class Stepping(SimulatedClock):
+    """Its calendar jumps by an hour, now forth, now back, whenever it is looked at."""
+
+    _looks = 0
+
+    def utcnow(self):
+        self._looks += 1
+        return super().utcnow() + timedelta(hours=(-1) ** self._looks)
+
+
+def test_waits_do_not_mind_a_clock_that_is_set(recovery, build):
+    """faults 56"""
+    build(described("vm-1", evacuate={"outcome": "never"}))
+
+    recovery.on(Stepping()).move(recovery.begun("vm-1"))
+
+    assert recovery.frames("vm-1") == [*LOCK, "evacuate", *["GET"] * 92, "unlock"]
 
 
 REFUSALS = {404: "Resource could not be found.", 409: "Conflict"}

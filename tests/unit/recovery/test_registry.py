@@ -3,37 +3,99 @@
 import pytest
 from taskflow.task import Task
 
-from masakari_ng.recovery import host, registry
+from masakari_ng.compute.upstream import UpstreamNova
+from masakari_ng.recovery import host, instance, process, registry
+from masakari_ng.recovery.evacuation import save_reserved
 
 
 def phases(flow) -> dict[str, list[str]]:
     return {part.name: [atom.name for atom in part] for part in flow}
 
 
-def test_the_auto_flow_keeps_its_contract(context):
-    flow = host.auto_flow(context)
-
-    assert flow.name == "instance_evacuate_engine"
-    assert phases(flow) == {
-        "pre_tasks": ["DisableComputeServiceTask"],
-        "main_tasks": ["PrepareHAEnabledInstancesTask"],
-        "post_tasks": ["EvacuateInstancesTask"],
-    }
-    needs = {
-        atom.name: (set(atom.requires), set(atom.optional), set(atom.provides))
+def needs(flow):
+    """What each task requires, and what it takes if it is there, by name."""
+    return {
+        atom.name: (set(atom.requires), set(atom.optional))
         for part in flow
         for atom in part
+        if not atom.provides
     }
-    assert needs == {
-        "DisableComputeServiceTask": ({"host_name"}, set(), set()),
-        "PrepareHAEnabledInstancesTask": ({"host_name", "notification_uuid"}, set(), set()),
-        "EvacuateInstancesTask": (
-            {"host_name", "notification_uuid"},
-            {"reserved_host"},
-            set(),
-        ),
-    }
-    assert {atom.version for part in flow for atom in part} == {(1, 0)}
+
+
+HOST_TASKS = {
+    "DisableComputeServiceTask": ({"host_name"}, set()),
+    "PrepareHAEnabledInstancesTask": ({"host_name", "notification_uuid"}, set()),
+    "EvacuateInstancesTask": ({"host_name", "notification_uuid"}, {"reserved_host"}),
+}
+INSTANCE = ({"instance_uuid"}, set())
+PROCESS = ({"process_name", "host_name"}, set())
+FLOWS = {
+    "auto": (
+        host.auto_flow,
+        "instance_evacuate_engine",
+        {
+            "pre_tasks": ["DisableComputeServiceTask"],
+            "main_tasks": ["PrepareHAEnabledInstancesTask"],
+            "post_tasks": ["EvacuateInstancesTask"],
+        },
+        HOST_TASKS,
+    ),
+    "reserved host": (
+        host.reserved_host_flow,
+        "instance_evacuate_engine",
+        {
+            "pre_tasks": ["DisableComputeServiceTask"],
+            "retry_instance_evacuate_engine": [
+                "PrepareHAEnabledInstancesTask",
+                "EvacuateInstancesTask",
+            ],
+            "post_tasks": [],
+        },
+        HOST_TASKS,
+    ),
+    "instance": (
+        instance.flow,
+        "instance_recovery_engine",
+        {
+            "pre_tasks": ["StopInstanceTask"],
+            "main_tasks": ["StartInstanceTask"],
+            "post_tasks": ["ConfirmInstanceActiveTask"],
+        },
+        {
+            "StopInstanceTask": INSTANCE,
+            "StartInstanceTask": INSTANCE,
+            "ConfirmInstanceActiveTask": INSTANCE,
+        },
+    ),
+    "process": (
+        process.flow,
+        "process_recovery_engine",
+        {
+            "pre_tasks": ["DisableComputeNodeTask"],
+            "main_tasks": ["ConfirmComputeNodeDisabledTask"],
+            "post_tasks": [],
+        },
+        {"DisableComputeNodeTask": PROCESS, "ConfirmComputeNodeDisabledTask": PROCESS},
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "name", "parts", "tasks"), FLOWS.values(), ids=list(FLOWS))
+def test_each_flow_keeps_its_contract(context, make, name, parts, tasks):
+    flow = make(context)
+
+    assert flow.name == name
+    assert phases(flow) == parts
+    assert needs(flow) == tasks
+    assert {atom.version for part in flow for atom in part} <= {(1, 0)}
+
+
+def test_the_retry_goes_through_the_reserved_hosts(context):
+    (again,) = [part.retry for part in host.reserved_host_flow(context) if part.retry]
+
+    assert again.name == "retry_instance_evacuate_engine_retry"
+    assert set(again.requires) == {"reserved_host_list"}
+    assert set(again.provides) == {"reserved_host"}
 
 
 def test_tasks_come_in_the_configured_order(context):
@@ -69,19 +131,21 @@ def test_a_missing_phase_is_refused(context):
 
 
 class SomebodysTask(Task):
+    """As others write them for upstream."""
+
     def __init__(self, context, novaclient, **kwargs):
         super().__init__()
-        self.given = {"context": context, "novaclient": novaclient, **kwargs}
+        self.context, self.nova, self.more = context, novaclient, kwargs
 
     def execute(self, host_name):
         pass
 
 
-def test_a_plug_in_is_made_with_the_keywords_of_upstream(context):
-    task = registry.made(SomebodysTask, context, update_host_method=None)
+@pytest.mark.parametrize("method", [None, save_reserved], ids=["auto", "reserved host"])
+def test_a_plug_in_is_made_with_the_keywords_of_upstream(context, method):
+    task = registry.made(SomebodysTask, context, update_host_method=method)
 
-    assert task.given == {
-        "context": context,
-        "novaclient": context.nova,
-        "update_host_method": None,
-    }
+    assert task.context is context
+    assert isinstance(task.nova, UpstreamNova)
+    assert task.more == {"update_host_method": method}
+    assert set(task.requires) == {"host_name"}
