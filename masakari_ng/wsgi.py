@@ -7,8 +7,16 @@ never from the command line, which is the server's. Spec: configuration §3.
 import os
 from pathlib import Path
 
-from masakari_ng.cmd import compose
+from masakari_ng.cmd import compose, paste
+from masakari_ng.cmd.compose import Application
 
 _FOLDER = Path(os.environ.get("OS_MASAKARI_CONFIG_DIR") or "/etc/masakari")
 
-application = compose.application([], files=[str(_FOLDER / "masakari.conf")])
+
+def _built() -> Application:
+    conf = compose.load([], files=[str(_FOLDER / "masakari.conf")])
+    paste.warn(conf)
+    return compose.build_api(conf)
+
+
+application = _built()

@@ -121,7 +121,16 @@ class Daemons:
             },
             "database": {"connection": database},
             "taskflow": {"connection": database},
-            "keystone_authtoken": {"auth_type": "password"},
+            "keystone_authtoken": {
+                "auth_type": "password",
+                "auth_url": f"{cloud}/identity",
+                "www_authenticate_uri": f"{cloud}/identity",
+                "username": "masakari",
+                "password": "secret",
+                "project_name": "service",
+                "user_domain_name": "default",
+                "project_domain_name": "default",
+            },
         }
 
     def api(self, settings: Settings | None = None) -> Api:

@@ -55,5 +55,5 @@ class HostResource:
     ) -> None:
         """Remove a host from its segment."""
         self._authorize(req, "os_masakari_api:os-hosts:delete")
-        self._hosts.delete(segment_id, host_id)
+        self._hosts.delete(req.context.caller, segment_id, host_id)
         resp.status = HTTPStatus.NO_CONTENT

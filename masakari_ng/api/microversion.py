@@ -14,7 +14,7 @@ SERVICE_TYPE = "instance-ha"
 MINIMUM: Version = (1, 0)
 MAXIMUM: Version = (1, 3)
 
-_FORM = re.compile(r"([1-9]\d*)\.([1-9]\d*|0)")
+_FORM = re.compile(r"([1-9]\d{0,999})\.([1-9]\d{0,999}|0)")
 
 
 def text(version: Version) -> str:

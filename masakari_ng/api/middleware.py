@@ -138,9 +138,9 @@ def _catalog(value: str | None) -> tuple[dict[str, Any], ...]:
         return ()
     try:
         services = json.loads(value)
-    except ValueError as error:
+        return tuple(item for item in services if item.get("type") in ("compute", "identity"))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise webob.exc.HTTPInternalServerError("Invalid service catalog json.") from error
-    return tuple(item for item in services if item.get("type") in {"compute", "identity"})
 
 
 class Route:
@@ -164,10 +164,16 @@ class Gate:
 
     Args:
         conf: may say what a project id looks like.
+
+    Raises:
+        ConfigurationError: what it says is no pattern.
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
-        self._project_id = re.compile(conf.osapi_v1.project_id_regex or _PROJECT_ID)
+        try:
+            self._project_id = re.compile(conf.osapi_v1.project_id_regex or _PROJECT_ID)
+        except re.error as error:
+            raise errors.ConfigurationError(f"[osapi_v1] project_id_regex: {error}") from error
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
         """Take the suffix off the path.

@@ -41,8 +41,9 @@ class NotificationResource:
     def show(self, req: falcon.Request, resp: falcon.Response, notification_id: str) -> None:
         """Show a notification, from 1.1 on with the details of its recovery."""
         self._authorize(req, "os_masakari_api:notifications:detail")
-        shown = views.notification(self._notifications.show(notification_id))
+        found = self._notifications.show(notification_id)
+        shown = views.notification(found)
         if req.context.microversion >= _WITH_DETAILS:
-            details = self._notifications.details(notification_id)
+            details = self._notifications.details(req.context.caller, found)
             shown["recovery_workflow_details"] = views.workflow(details)
         resp.media = {"notification": shown}

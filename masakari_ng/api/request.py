@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import parse_qsl
 
 import falcon
+import webob
 from webob.acceptparse import create_accept_header
 
 from masakari_ng import errors
@@ -47,11 +47,9 @@ def document(req: falcon.Request) -> Any:
     Raises:
         MalformedRequest: not JSON in UTF-8.
     """
-    length = int(req.env.get("CONTENT_LENGTH") or 0)
-    if length == 0:
-        return None
     try:
-        return json.loads(req.env["wsgi.input"].read(length).decode())
+        length = int(req.env.get("CONTENT_LENGTH") or 0)
+        return json.loads(req.env["wsgi.input"].read(length).decode()) if length else None
     except (ValueError, RecursionError) as error:
         raise errors.MalformedRequest("Malformed request body") from error
 
@@ -68,9 +66,10 @@ def body(req: falcon.Request, versions: schemas.Versions) -> Any:
 
 
 def _query(req: falcon.Request) -> list[tuple[str, str]]:
-    # Raises UnicodeDecodeError: upstream answers 500 for a query that is not UTF-8.
-    query = req.query_string.replace(";", "&")
-    return parse_qsl(query, keep_blank_values=True, errors="strict")
+    try:
+        return list(webob.Request(req.env).GET.items())
+    except UnicodeDecodeError as error:
+        raise errors.InvalidInput("the query is not UTF-8") from error
 
 
 def page(req: falcon.Request, max_limit: int) -> Page:
@@ -81,7 +80,7 @@ def page(req: falcon.Request, max_limit: int) -> Page:
         max_limit: greatest and default number of items.
 
     Raises:
-        InvalidInput: `limit` or `page_size` is no number from 0 on.
+        InvalidInput: `limit` or `page_size` is no number from 0 on, or the query is not UTF-8.
     """
     pairs = _query(req)
     single = dict(pairs)

@@ -27,6 +27,9 @@ _Schema = dict[str, Any]
 _PLANE_END = 0xFFFF
 """Upstream knows no character from here on."""
 
+_TEXT_BYTES = 65_535
+"""What the database's columns for text hold."""
+
 _NAME_REFUSED = (
     "An invalid 'name' value was provided. The name must be: printable characters. Can not start or"
     " end with whitespace."
@@ -38,10 +41,15 @@ def validate(validator: Draft4Validator, document: object) -> None:
 
     Raises:
         ValidationError: it does not match; the text names the first error.
+        MalformedRequest: it is nested so deeply that it cannot be shown.
     """
-    error = next(validator.iter_errors(document), None)
-    if error is not None:
-        raise errors.ValidationError(_message(error))
+    try:
+        error = next(validator.iter_errors(document), None)
+        message = _message(error) if error else None
+    except RecursionError as failure:
+        raise errors.MalformedRequest("Malformed request body") from failure
+    if message is not None:
+        raise errors.ValidationError(message)
 
 
 def _message(error: ValidationError) -> str:
@@ -49,7 +57,9 @@ def _message(error: ValidationError) -> str:
     if error.validator == "format" and error.validator_value == "name":
         return _NAME_REFUSED
     if error.validator == "format" and error.validator_value == "text":
-        reason = f"{error.instance!r} does not match {_text_pattern()!r}"
+        fits = _fits(str(error.instance))
+        fault = f"does not match {_text_pattern()!r}" if fits else "is too long"
+        reason = f"{error.instance!r} {fault}"
     if not error.path:
         return reason
     return f"Invalid input for field/attribute {error.path[-1]}. Value: {error.instance}. {reason}"
@@ -88,7 +98,13 @@ def _is_name(value: object) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    return not isinstance(value, str) or all(map(_printable, value.replace("\n", "")))
+    if not isinstance(value, str):
+        return True
+    return _fits(value) and all(map(_printable, value.replace("\n", "")))
+
+
+def _fits(text: str) -> bool:
+    return len(text.encode(errors="surrogatepass")) <= _TEXT_BYTES
 
 
 def _is_time(value: object) -> bool:

@@ -29,7 +29,7 @@ class SegmentResource:
         """Create a segment."""
         document = request.body(req, schemas.SEGMENT_CREATE)
         self._authorize(req, "os_masakari_api:segments:create")
-        created = self._segments.create(document["segment"])
+        created = self._segments.create(req.context.caller, document["segment"])
         resp.status = HTTPStatus.CREATED
         resp.media = {"segment": views.segment(created)}
 
@@ -42,11 +42,12 @@ class SegmentResource:
         """Change a segment."""
         document = request.body(req, schemas.SEGMENT_UPDATE)
         self._authorize(req, "os_masakari_api:segments:update")
-        updated = self._segments.update(segment_id, document["segment"])
+        caller = req.context.caller
+        updated = self._segments.update(caller, segment_id, document["segment"])
         resp.media = {"segment": views.segment(updated)}
 
     def delete(self, req: falcon.Request, resp: falcon.Response, segment_id: str) -> None:
         """Delete a segment with its hosts."""
         self._authorize(req, "os_masakari_api:segments:delete")
-        self._segments.delete(segment_id)
+        self._segments.delete(req.context.caller, segment_id)
         resp.status = HTTPStatus.NO_CONTENT

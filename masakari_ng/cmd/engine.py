@@ -26,15 +26,13 @@ from masakari_ng import errors
 from masakari_ng.clock import SystemClock
 from masakari_ng.cmd.engine_parts import build_engine
 from masakari_ng.cmd.signals import Signals
-from masakari_ng.engine.service import Service
+from masakari_ng.engine.service import BEYOND_GRACE, Service
 
 log = logging.getLogger(__name__)
 
 _PROGRAM = "masakari-ng-engine"
 _THREADS = cfg.BoolOpt("threads", default=False, help="Native threads instead of green ones.")
 _STOPPED = 0  # no signal has this number
-_BEYOND_GRACE = 30.0
-"""Seconds that a stop may take beyond `graceful_shutdown_timeout`."""
 
 
 def main() -> NoReturn:
@@ -68,7 +66,7 @@ def _supervise(service: Service, signals: Signals, conf: cfg.ConfigOpts) -> int:
             _reload(conf)
         elif number == signal.SIGTERM and limit is None:
             log.info("Caught SIGTERM, stopping")
-            limit = conf.graceful_shutdown_timeout + _BEYOND_GRACE
+            limit = conf.graceful_shutdown_timeout + BEYOND_GRACE
             threading.Thread(target=_stop, args=(service, signals), daemon=True).start()
         elif number is None:
             log.error("Graceful shutdown timeout exceeded, instantaneous exiting")

@@ -164,6 +164,11 @@ def _check(conf: cfg.ConfigOpts) -> None:
         raise errors.ConfigurationError(
             "[taskflow] connection should be configured to use this driver."
         )
+    info = conf.nova_catalog_admin_info
+    if info.count(":") != 2:  # noqa: PLR2004 - between type, name and interface
+        raise errors.ConfigurationError(
+            f"nova_catalog_admin_info must be <type>:<name>:<interface>, not '{info}'"
+        )
     own = conf.masakari_ng
     if own.claim_timeout < 3 * own.claim_heartbeat:
         raise errors.ConfigurationError(

@@ -6,6 +6,8 @@ import sys
 
 from oslo_config import cfg
 
+_IGNORED = "Accepted, without effect."
+
 _DEFAULT = [
     cfg.HostAddressOpt(
         "host",
@@ -145,17 +147,12 @@ _RABBIT = [
         default=True,
         help="The broker's certificate must be for the name in transport_url.",
     ),
-    *(
-        cfg.StrOpt(name, help="Accepted, without effect.")
-        for name in (
-            "conn_pool_min_size",
-            "conn_pool_ttl",
-            "direct_mandatory_flag",
-            "rpc_conn_pool_size",
-            "ssl_enforce_fips_mode",
-            "ssl_version",
-        )
-    ),
+    cfg.IntOpt("conn_pool_min_size", default=2, help=_IGNORED),
+    cfg.IntOpt("conn_pool_ttl", default=1200, help=_IGNORED),
+    cfg.BoolOpt("direct_mandatory_flag", default=True, help=_IGNORED),
+    cfg.IntOpt("rpc_conn_pool_size", default=30, min=1, help=_IGNORED),
+    cfg.BoolOpt("ssl_enforce_fips_mode", default=False, help=_IGNORED),
+    cfg.StrOpt("ssl_version", default="", help=_IGNORED),
 ]
 
 _NOTIFICATIONS = [
@@ -168,9 +165,7 @@ _NOTIFICATIONS = [
     cfg.StrOpt(
         "transport_url", secret=True, help="Broker for them; unset: transport_url of [DEFAULT]."
     ),
-    cfg.ListOpt(
-        "topics", default=["notifications"], help="Accepted, without effect: the topic is fixed."
-    ),
+    cfg.ListOpt("topics", default=["notifications"], help=f"{_IGNORED} The topic is fixed."),
     cfg.IntOpt("retry", default=-1, help="Attempts to send after the first; -1: no limit."),
 ]
 

@@ -33,7 +33,9 @@ class SimulatedCloud:
     * `realistic`: task states show what is under way, an evacuation is refused while the source's
       service is `up`, and instances go where a service is up and enabled
     * `page_size`: greatest length of a page of servers
-    * `token_seconds`: lifetime of tokens; `catalog_name`: name of Nova in the catalog
+    * `token_seconds`: lifetime of tokens; `catalog_name`: name of Nova in the catalog;
+      `instance_ha`: root of masakari-ng's API there, without the project's id
+    * `tokens`: role by token, of tokens that nobody has to ask for
 
     Args:
         host: address to listen on.
@@ -81,6 +83,8 @@ class SimulatedCloud:
             self._nova = Nova(self.spec, url=self.url, now=self._now)
             self._keystone.catalog_name = self.spec.get("catalog_name", "nova")
             self._keystone.lifetime = self.spec.get("token_seconds")
+            self._keystone.instance_ha = self.spec.get("instance_ha")
+            self._keystone.standing = self.spec.get("tokens", {})
 
     def arm_faults(self, faults: Sequence[dict[str, Any]] | None = None) -> None:
         """Load rules; None takes those of the description and forgets the frames so far."""

@@ -10,6 +10,7 @@ from masakari_ng.demo.cloud_reply import Reply, Request
 
 _ISSUED = "2026-01-01T00:00:00.000000Z"
 _ENDLESS = "2099-01-01T00:00:00.000000Z"
+_PROJECT_ID = "0123456789abcdef0123456789abcdef"
 
 
 class Keystone:
@@ -22,7 +23,9 @@ class Keystone:
 
     def __init__(self, url: str, now: Callable[[], float]) -> None:
         self.catalog_name = "nova"
+        self.instance_ha: str | None = None
         self.lifetime: float | None = None
+        self.standing: dict[str, str] = {}
         self._url = url
         self._now = now
         self._issued: dict[str, tuple[float, dict[str, Any]]] = {}
@@ -69,6 +72,11 @@ class Keystone:
         return Reply(201, body, {"X-Subject-Token": token})
 
     def _validate(self, token: str) -> Reply:
+        role = self.standing.get(token)
+        if role is not None:
+            user = {"password": {"user": {"name": role}}}
+            body = {"token": self._token({"identity": user, "scope": {"project": {}}}, role)}
+            return Reply(200, body, {"X-Subject-Token": token})
         if token in self._issued and self.valid(token):
             return Reply(200, self._issued[token][1], {"X-Subject-Token": token})
         status = HTTPStatus.NOT_FOUND
@@ -80,38 +88,42 @@ class Keystone:
         end = datetime.now(UTC) + timedelta(seconds=self.lifetime)
         return end.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
-    def _token(self, auth: dict[str, Any]) -> dict[str, Any]:
+    def _token(self, auth: dict[str, Any], role: str = "admin") -> dict[str, Any]:
         user = auth.get("identity", {}).get("password", {}).get("user", {})
         scope = auth.get("scope", {})
         domain = {"id": "default", "name": "Default"}
-        token = {
+        token: dict[str, Any] = {
             "methods": ["password"],
             "audit_ids": ["a"],
             "issued_at": _ISSUED,
             "expires_at": self._expiry(),
             "user": {"id": "u" * 32, "name": user.get("name"), "domain": domain},
-            "roles": [{"id": "r", "name": "admin"}],
+            "roles": [{"id": "r", "name": role}],
             "catalog": [
-                self._service("compute", self.catalog_name, "compute/v2.1"),
-                self._service("identity", "keystone", "identity"),
+                _service("compute", self.catalog_name, f"{self._url}/compute/v2.1"),
+                _service("identity", "keystone", f"{self._url}/identity"),
             ],
         }
+        if self.instance_ha:
+            url = f"{self.instance_ha}/{_PROJECT_ID}"
+            token["catalog"].append(_service("instance-ha", "masakari", url))
         if "project" in scope:
-            project = {"id": "p" * 32, "name": scope["project"].get("name"), "domain": domain}
+            project = {"id": _PROJECT_ID, "name": scope["project"].get("name"), "domain": domain}
             token["project"] = project
         if "system" in scope:
             token["system"] = scope["system"]
         return token
 
-    def _service(self, kind: str, name: str, path: str) -> dict[str, Any]:
-        endpoints = [
-            {
-                "id": f"{kind}-{interface}",
-                "interface": interface,
-                "region": "RegionOne",
-                "region_id": "RegionOne",
-                "url": f"{self._url}/{path}",
-            }
-            for interface in ("public", "internal", "admin")
-        ]
-        return {"id": kind, "type": kind, "name": name, "endpoints": endpoints}
+
+def _service(kind: str, name: str, url: str) -> dict[str, Any]:
+    endpoints = [
+        {
+            "id": f"{kind}-{interface}",
+            "interface": interface,
+            "region": "RegionOne",
+            "region_id": "RegionOne",
+            "url": url,
+        }
+        for interface in ("public", "internal", "admin")
+    ]
+    return {"id": kind, "type": kind, "name": name, "endpoints": endpoints}

@@ -117,7 +117,8 @@ class Failures:
                 return NotificationStatus.IGNORED
 
     def _host_stopped(self, context: RecoveryContext, host: Host) -> None:
-        log.info("Set host %s on maintenance.", host.name)
+        uuid = context.notification.notification_uuid
+        log.info("Notification '%s': Set host %s on maintenance.", uuid, host.name)
         saved, reserved = context.write(lambda session: _out_of_service(session, host))
         context.host_changed(saved)
         by_nova = host.segment.recovery_method is RecoveryMethod.AUTO
@@ -125,19 +126,19 @@ class Failures:
             context,
             host.name,
             host.segment.recovery_method,
-            context.notification.notification_uuid,
+            uuid,
             update_host_method=None if by_nova else save_reserved,
             reserved_host_list=None if by_nova else reserved,
         )
 
     def _process_stopped(self, context: RecoveryContext, host: Host) -> None:
+        uuid = context.notification.notification_uuid
         name = context.notification.payload["process_name"]
         flags = {"on_maintenance": True}
         context.host_changed(context.write(lambda session: hosts.update(session, host.uuid, flags)))
         if name != _RECOVERED_PROCESS:
-            log.warning("Skipping recovery for process: %s.", name)
+            log.warning("Notification '%s': Skipping recovery for process: %s.", uuid, name)
             return
-        uuid = context.notification.notification_uuid
         self._driver.execute_process_failure(context, name, host.name, uuid)
 
 

@@ -8,7 +8,7 @@ occupies no thread. Spec: recovery §2.
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from sqlalchemy.orm import Session
 
@@ -27,6 +27,7 @@ from masakari_ng.engine import outcomes
 from masakari_ng.engine.outcomes import Outcome
 from masakari_ng.engine.roster import Origin, Roster, own_origin
 from masakari_ng.messaging.events import Events
+from masakari_ng.recovery import cleanup
 from masakari_ng.recovery.task import RecoveryContext
 
 log = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class Manager:
         engine: identity of this process, unique over all engines and restarts.
         handlers: what to do, by type.
         context_for: makes the recovery's context.
-        threads: recoveries that run at once besides those of the callers' own threads.
+        threads: recoveries that run at once; further claims wait for one of them.
         events: told of the start and the end of each recovery.
     """
 
@@ -81,13 +82,16 @@ class Manager:
         context: RequestContext,
         notification: Notification,
         acknowledge: Callable[[], None],
-    ) -> None:
-        """Recover, unless somebody else does or has to first; returns when there is no more to do.
+    ) -> Future[None] | None:
+        """Claim and recover in a thread of the pool, unless somebody else does or has to first.
 
         Args:
             context: of the request that reported the failure.
             notification: as it was reported.
             acknowledge: called once nothing of the message can be lost any more.
+
+        Returns:
+            For those who wait for the end of the recovery; None if none begins now.
 
         Raises:
             SegmentDisabled: it is ignored.
@@ -107,16 +111,20 @@ class Manager:
                 notification.notification_uuid,
             )
         elif claim.working:
-            self._work(claim)
+            return self._pool.submit(self._work, claim)
+        return None
 
-    def retry(self, notification: Notification, context: RequestContext) -> None:
+    def retry(
+        self, notification: Notification, context: RequestContext, *, expired: bool = False
+    ) -> None:
         """Claim again what ended in `error`, or was lost, and recover in a thread of the pool.
 
         Args:
             notification: as just read; with another status by now it is left alone.
             context: of the periodic run.
+            expired: recover nothing, only put in order what an earlier run has begun.
         """
-        origin = Origin(context, retry=True)
+        origin = Origin(context, retry=True, expired=expired)
         claim = self._claim(notification, {notification.status}, origin)
         if claim is not None and claim.working:
             self._pool.submit(self._work, claim)
@@ -132,12 +140,20 @@ class Manager:
             log.warning("Recovery of notification '%s' is taken up again.", uuid)
             self._pool.submit(self._work, claim, resumed=True)
 
-    def promote(self) -> None:
-        """Let claims work whose hosts have become free."""
+    def promote(self, host: str | None = None) -> None:
+        """Let claims work whose hosts have become free: of all hosts, or of the one with this uuid.
+
+        Of each host the one that has waited longest comes first.
+        """
+        served = set()
         with self._promoting:
             for claim in self._waiting():
+                its = claim.source_host_uuid
+                if its in served or host not in {None, its}:
+                    continue
                 promoted = self._promoted(claim)
                 if promoted is not None:
+                    served.add(its)
                     self._pool.submit(self._work, promoted)
 
     def beat(self) -> None:
@@ -158,7 +174,8 @@ class Manager:
         if self.draining:
             return
         self.draining = True
-        self._pool.submit(self._leave, claims.waiting)
+        # Not in the pool, where recoveries may occupy all threads.
+        threading.Thread(target=self._leave, args=(claims.waiting,), daemon=True).start()
 
     def wait_idle(self, timeout: float) -> bool:
         """Wait until all recoveries have ended; False if some have not after `timeout` seconds."""
@@ -233,26 +250,16 @@ class Manager:
                 self._roster.wait(uuid)
         return promoted
 
-    def _next(self, host: str) -> Claim | None:
-        """The claim that has waited longest for a host that has just become free."""
-        with self._promoting:
-            mine = (claim for claim in self._waiting() if claim.source_host_uuid == host)
-            return next(filter(None, map(self._promoted, mine)), None)
-
     def _work(self, claim: Claim, *, resumed: bool = False) -> None:
-        """Recover, then whatever has waited here for the same host."""
-        following: Claim | None = claim
-        while following is not None:
-            uuid = following.notification_uuid
-            try:
-                self._run(following, resumed=resumed)
-                following, resumed = self._next(claim.source_host_uuid), False
-            except errors.MasakariError as error:
-                log.warning("Notification '%s' is left for later: %s", uuid, error)
-                following = None
-            except Exception:  # The outermost edge of a worker thread.
-                log.exception("Notification '%s' is left for later.", uuid)
-                following = None
+        """Recover, then let work what has waited here for the same host."""
+        uuid = claim.notification_uuid
+        try:
+            self._run(claim, resumed=resumed)
+            self.promote(claim.source_host_uuid)
+        except errors.MasakariError as error:
+            log.warning("Notification '%s' is left for later: %s", uuid, error)
+        except Exception:  # The outermost edge of a worker thread.
+            log.exception("Notification '%s' is left for later.", uuid)
 
     def _run(self, claim: Claim, *, resumed: bool) -> None:
         uuid = claim.notification_uuid
@@ -269,22 +276,29 @@ class Manager:
         """Recover; what becomes of the notification is the result, however it ends."""
         if self.draining:
             return Outcome(None, handed_over=True)
-        uuid, kind = claim.notification_uuid, NotificationType.COMPUTE_HOST
-        notification = None
+        uuid, origin = claim.notification_uuid, self._roster.origin(claim.notification_uuid)
         try:
             notification, begun = self._database.write(lambda session: _verified(session, claim))
-            kind = notification.type
-            if notification.status is not NotificationStatus.RUNNING:
-                return Outcome(notification.status)
-            host = self._host(notification)
-            origin = self._roster.origin(uuid)
             context = self._context_for(origin.context, claim, notification, resumed or begun)
-            outcome = Outcome(self._handlers[kind](context, host))
         except Exception as error:  # noqa: BLE001 - each ends in a status, whatever it is
-            outcome = outcomes.of(error, uuid, kind)
-        if notification is not None:
-            self._tell(notification, outcome)
+            return outcomes.of(error, uuid, NotificationType.COMPUTE_HOST)
+        if notification.status is not NotificationStatus.RUNNING:
+            cleanup.settle(context)
+            return Outcome(notification.status)
+        try:
+            outcome = Outcome(self._recovered(context, expired=origin.expired))
+        except Exception as error:  # noqa: BLE001 - as above
+            outcome = outcomes.of(error, uuid, notification.type)
+        if outcome.status is not None and _is_last(outcome.status, retry=origin.retry):
+            cleanup.settle(context)
+        self._tell(notification, outcome)
         return outcome
+
+    def _recovered(self, context: RecoveryContext, *, expired: bool) -> NotificationStatus:
+        if expired:
+            raise errors.RecoveryFailure("The notification is expired.")
+        notification = context.notification
+        return self._handlers[notification.type](context, self._host(notification))
 
     def _tell(self, notification: Notification, outcome: Outcome) -> None:
         """The end of a recovery, before it is stored. Spec: recovery §13."""
@@ -354,7 +368,9 @@ def _ended(
     uuid = claim.notification_uuid
     if not claims.release(session, claim):
         return notifications.by_uuid(session, uuid).status
-    journal.clear(session, uuid)
+    begun = any(entry.vm_state for entry in journal.of_notification(session, uuid))
+    if _is_last(status, retry=retry) or not begun:
+        journal.clear(session, uuid)  # Else the retry goes on with the moves.
     running, error = {NotificationStatus.RUNNING}, NotificationStatus.ERROR
     if not notifications.change_status(
         session, uuid, expected=running, status=status, message=message
@@ -366,3 +382,8 @@ def _ended(
     failed = NotificationStatus.FAILED
     notifications.change_status(session, uuid, expected={error}, status=failed)
     return failed
+
+
+def _is_last(status: NotificationStatus, *, retry: bool) -> bool:
+    """Whether nobody recovers any more what ends so."""
+    return retry or status is not NotificationStatus.ERROR

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from oslo_config import cfg
+from sqlalchemy.orm import Session
 
 from masakari_ng import errors
 from masakari_ng.clock import Clock
-from masakari_ng.db import claims, notifications
+from masakari_ng.db import claims, journal, notifications
 from masakari_ng.db.session import Database
 from masakari_ng.domain import UNFINISHED, Notification, NotificationStatus
 from masakari_ng.engine.manager import Manager
@@ -144,23 +145,22 @@ class Periodic:
         limit = timedelta(seconds=self._conf.notifications_expired_interval)
         oldest = self._clock.utcnow() - limit
         timeout = self._conf.masakari_ng.claim_timeout
+        rows = self._database.read(lambda session: notifications.unfinished(session, UNFINISHED))
+        # After the rows: whatever runs in them was claimed before they were read.
         claimed = self._database.read(lambda session: claims.live(session, timeout))
-        for found in self._database.read(
-            lambda session: notifications.unfinished(session, UNFINISHED)
-        ):
+        for found in rows:
             if found.generated_time < oldest and found.notification_uuid not in claimed:
                 self._expire(found)
 
     def _expire(self, notification: Notification) -> None:
         uuid = notification.notification_uuid
-        if self._database.write(
-            lambda session: notifications.change_status(
-                session, uuid, expected={notification.status}, status=NotificationStatus.FAILED
-            )
-        ):
+        given_up, begun = self._database.write(lambda session: _given_up(session, notification))
+        if given_up:
             log.error(
                 "Periodic task 'check_expired_notifications': Notification %s is expired.", uuid
             )
+        elif begun and not self._manager.draining:
+            self._manager.retry(notification, own_origin().context, expired=True)
 
     def _run(self, task: Task) -> None:
         try:
@@ -178,3 +178,12 @@ class Periodic:
                 self._clock.sleep(self.look())
         except errors.Stopped:
             return
+
+
+def _given_up(session: Session, notification: Notification) -> tuple[bool, bool]:
+    """Whether it is `failed` now, and whether its recovery has left something to put in order."""
+    uuid, failed = notification.notification_uuid, NotificationStatus.FAILED
+    if notification.status is NotificationStatus.ERROR and journal.of_notification(session, uuid):
+        return False, True
+    expected = {notification.status}
+    return notifications.change_status(session, uuid, expected=expected, status=failed), False

@@ -14,10 +14,12 @@ class Origin:
     Attributes:
         context: gives the request id that Nova sees.
         retry: a periodic retry, the last one: `error` becomes `failed` at its end.
+        expired: too old to be recovered.
     """
 
     context: RequestContext
     retry: bool = False
+    expired: bool = False
 
 
 def own_origin(*, retry: bool = False) -> Origin:

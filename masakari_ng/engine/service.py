@@ -13,6 +13,9 @@ log = logging.getLogger(__name__)
 
 HAND_OVER_LIMIT = 5.0
 """Seconds that recoveries get, once all waits have been ended, to leave their claims."""
+BEYOND_GRACE = 25.0
+"""Seconds that a stop may take beyond `graceful_shutdown_timeout`: with its default of 60 it ends
+before systemd's 90 are over."""
 
 
 class Closable(Protocol):

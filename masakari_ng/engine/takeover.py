@@ -3,6 +3,8 @@
 import logging
 import threading
 
+from sqlalchemy.orm import Session
+
 from masakari_ng import errors
 from masakari_ng.clock import Clock
 from masakari_ng.db import claims
@@ -56,20 +58,16 @@ class Takeover:
             DatabaseUnavailable: nothing, or not all of it, was done.
             Stopped: the same.
         """
-        begin = self._clock.monotonic()
+        until = self._clock.monotonic() + self._heartbeat
         self._manager.beat()
-        # Where the database was away, nobody could beat: the others get time to do so first.
-        was_away = self._clock.monotonic() - begin >= self._heartbeat
-        if self._manager.draining or was_away:
+        if self._manager.draining:
             return
         for claim in self._database.read(lambda session: claims.stale(session, self._timeout)):
-            self._take_over(claim)
+            self._take_over(claim, until)
         self._manager.promote()
 
-    def _take_over(self, claim: Claim) -> None:
-        taken = self._database.write(
-            lambda session: claims.take_over(session, claim, self._manager.engine, self._timeout)
-        )
+    def _take_over(self, claim: Claim, until: float) -> None:
+        taken = self._database.write(lambda session: self._taken(session, claim, until))
         if taken is not None:
             log.warning(
                 "Notification '%s' is taken over from engine '%s'.",
@@ -77,6 +75,13 @@ class Takeover:
                 claim.engine or "(stopped)",
             )
             self._manager.resume(taken)
+
+    def _taken(self, session: Session, claim: Claim, until: float) -> Claim | None:
+        # Where the database was away, be it in the middle of this, nobody could beat: the others
+        # get time to do so first.
+        if self._clock.monotonic() >= until:
+            return None
+        return claims.take_over(session, claim, self._manager.engine, self._timeout)
 
     def _loop(self) -> None:
         try:

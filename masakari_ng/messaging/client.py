@@ -1,43 +1,38 @@
-"""The API's side: requests to the engines. Spec: rpc §3.1, §11."""
+"""The API's side: requests to the engines, and what they answer. Spec: rpc §3.1, §11."""
 
-import contextlib
-import logging
-import queue
 import threading
+import time
+import uuid
 from concurrent.futures import Future
 from typing import Any
 
-from kombu.messaging import Producer
+from kombu.message import Message
 
 from masakari_ng import errors
-from masakari_ng.domain import Notification, RequestContext
-from masakari_ng.messaging import envelope
-from masakari_ng.messaging.connection import Broker, declare, release
-
-log = logging.getLogger(__name__)
-
-_Job = tuple[Future[None], bytes]
-_GLANCE = 0.001
+from masakari_ng.domain import Notification, RequestContext, TaskDetails
+from masakari_ng.messaging import envelope, failures, objects
+from masakari_ng.messaging.connection import Broker
+from masakari_ng.messaging.consumer import Consumer
+from masakari_ng.messaging.dispatcher import DETAILS, PROCESS
+from masakari_ng.messaging.outbox import Letter, Outbox
 
 
 class EngineClient:
-    """Sends requests, from any thread.
-
-    One thread owns the connection. So a caller waits no longer than it has said, whatever name
-    lookup, connect or broker hangs; and since that thread starts with the first request, a server
-    may fork its workers before.
+    """Sends requests, from any thread. Its threads start with the first of them.
 
     Args:
         broker: where to.
         timeout: seconds that a caller waits until the broker has taken its request.
+        response_timeout: seconds that a caller waits for an answer. The broker drops the request
+            then.
     """
 
-    def __init__(self, broker: Broker, *, timeout: float) -> None:
-        self._broker = broker
-        self._timeout = timeout
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+    def __init__(self, broker: Broker, *, timeout: float, response_timeout: float = 60.0) -> None:
+        self._response_timeout = response_timeout
+        self._outbox = Outbox(
+            broker, broker.topology.request_box, timeout=timeout, name="rpc-client"
+        )
+        self._answers = _Answers(broker)
 
     def process_notification(self, context: RequestContext, notification: Notification) -> None:
         """Have an engine recover from a failure.
@@ -49,124 +44,113 @@ class EngineClient:
         Raises:
             BrokerUnavailable: the broker has not taken the request in time; it may yet do so.
         """
-        request = envelope.cast("process_notification", "1.0", notification, context)
-        self._send(envelope.pack(request))
+        arguments = {"notification": objects.notification_to_wire(notification)}
+        request = envelope.request(PROCESS, "1.0", arguments, context)
+        self._outbox.send(Letter(envelope.pack(request)))
+
+    def recovery_workflow_details(
+        self, context: RequestContext, notification: Notification
+    ) -> list[TaskDetails]:
+        """Ask an engine what the tasks of a recovery have reported.
+
+        Args:
+            context: who asks.
+            notification: as it is stored.
+
+        Raises:
+            BrokerUnavailable: the broker has not taken the request.
+            NoAnswer: no engine has answered in time.
+            NotificationNotFound: the engine does not know it.
+            RemoteFailure: the engine has failed.
+            BadMessage: the answer cannot be read.
+        """
+        arguments = {"notification": objects.notification_to_wire(notification)}
+        request = envelope.request(DETAILS, "1.1", arguments, context)
+        return objects.details_from_wire(self._call(request))
 
     def close(self) -> None:
-        """End the connection and its thread; one that hangs is left behind."""
-        with self._lock:
-            thread, self._thread = self._thread, None
-        if thread is not None:
-            self._jobs.put(None)
-            thread.join(self._timeout)
+        """End the connections and their threads; one that hangs is left behind."""
+        self._outbox.close()
+        self._answers.close()
 
-    def _send(self, body: bytes) -> None:
-        done: Future[None] = Future()
-        self._jobs.put((done, body))
-        with self._lock:
-            if self._thread is None or not self._thread.is_alive():  # not alive: in a forked child
-                self._thread = threading.Thread(target=self._run, name="rpc-client", daemon=True)
-                self._thread.start()
+    def _call(self, request: dict[str, Any]) -> object:
+        deadline = time.monotonic() + self._response_timeout
+        reply_queue = self._answers.listen(self._response_timeout)
+        message_id = uuid.uuid4().hex
+        answer = self._answers.expect(message_id)
         try:
-            done.result(self._timeout)
-        except Exception as error:
-            done.cancel()
-            reason = str(error) or f"no answer within {self._timeout} seconds"
-            raise errors.BrokerUnavailable(
-                f"The broker has not taken the request: {reason}"
+            request |= envelope.call_keys(message_id, reply_queue)
+            self._outbox.send(Letter(envelope.pack(request), expiration=self._response_timeout))
+            return answer.result(max(0.0, deadline - time.monotonic()))
+        except TimeoutError as error:
+            raise errors.NoAnswer(
+                f"No engine has answered within {self._response_timeout} seconds"
             ) from error
-
-    def _run(self) -> None:
-        sender = _Sender(self._broker, self._timeout)
-        while True:
-            try:
-                job = self._jobs.get(timeout=self._broker.heartbeat_interval)
-            except queue.Empty:
-                sender.keep_alive()
-                continue
-            if job is None:
-                break
-            _work(sender, *job)
-        sender.close()
+        finally:
+            self._answers.forget(message_id)
 
 
-def _work(sender: "_Sender", done: Future[None], body: bytes) -> None:
-    if not done.set_running_or_notify_cancel():
-        return
-    try:
-        sender.send(body)
-    except Exception as error:  # noqa: BLE001 - raised again where somebody waits for it
-        done.set_exception(error)
-    else:
-        done.set_result(None)
+class _Answers:
+    """The reply queue of this process, and who waits for what."""
 
-
-class _Sender:
-    """A connection in confirm mode, made when it is needed; for one thread."""
-
-    def __init__(self, broker: Broker, timeout: float) -> None:
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._timeout = timeout
-        self._link: Any = None
-        self._queue: Any = None
-        self._producer: Any = None
-        self._returned = False
+        self._queue = ""
+        self._consumer: Consumer | None = None
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._expected: dict[str, Future[object]] = {}
+        self._early: dict[str, object] = {}
 
-    def send(self, body: bytes) -> None:
-        """Publish; once more on a new connection if the present one turns out to be dead."""
-        fresh = self._link is None
-        try:
-            if fresh:
-                self._connect()
-            self._publish(body)
-        except Exception as error:
-            self._drop(error)
-            silent = isinstance(error, TimeoutError) and error.errno is None  # the time is over
-            if fresh or silent:
-                raise
-            self.send(body)
+    def listen(self, timeout: float) -> str:
+        """Begin to consume, unless it is done already; gives the name of the queue.
 
-    def keep_alive(self) -> None:
-        """Send and read heartbeats."""
-        if self._link is None:
-            return
-        try:
-            with contextlib.suppress(TimeoutError):
-                self._link.drain_events(timeout=_GLANCE)
-            self._link.heartbeat_check(rate=self._broker.heartbeat_rate)
-        except Exception as error:  # noqa: BLE001 - the next request connects anew
-            self._drop(error)
+        Raises:
+            BrokerUnavailable: there is no broker within `timeout` seconds.
+        """
+        with self._lock:
+            if self._consumer is None or not self._consumer.alive:  # not alive: in a forked child
+                queue = self._broker.topology.reply_queue()
+                self._queue = queue.name
+                self._consumer = Consumer(
+                    self._broker,
+                    (queue,),
+                    self._receive,
+                    name="rpc-answers",
+                    sleep=self._closing.wait,
+                )
+                self._consumer.start()
+            consumer = self._consumer
+        if not consumer.ready.wait(timeout):
+            raise errors.BrokerUnavailable("The broker has no queue for the answer")
+        return self._queue
+
+    def expect(self, message_id: str) -> "Future[object]":
+        answer: Future[object] = Future()
+        self._expected[message_id] = answer
+        return answer
+
+    def forget(self, message_id: str) -> None:
+        self._expected.pop(message_id, None)
+        self._early.pop(message_id, None)
 
     def close(self) -> None:
-        if self._link is not None:
-            release(self._link)
+        self._closing.set()
+        if self._consumer is not None:
+            self._consumer.close()
 
-    def _drop(self, reason: Exception) -> None:
-        log.debug("Connection to the broker given up: %s", reason)
-        link, self._link = self._link, None
-        if link is not None:
-            link.collect()
-
-    def _connect(self) -> None:
-        self._link = self._broker.connect(timeout=self._timeout, confirm=True)
-        self._queue = self._broker.request_queue()
-        exchange = self._queue.exchange
-        if self._broker.in_memory:  # nothing is returned there, so the queue has to exist
-            channel = declare(self._link, [exchange, self._queue])
-        else:
-            channel = declare(self._link, [exchange])
-            channel.events["basic_return"].add(self._note_return)
-        self._producer = Producer(channel, exchange, self._queue.name, auto_declare=False)
-
-    def _publish(self, body: bytes) -> None:
-        for _ in range(2):
-            self._returned = False
-            self._producer.publish(body, mandatory=True, **envelope.PROPERTIES)
-            if not self._returned:
-                return
-            log.info("There is no queue %s, declaring it", self._queue.name)
-            declare(self._link, [self._queue]).close()
-        raise errors.BrokerUnavailable(f"Queue {self._queue.name} takes no message")
-
-    def _note_return(self, *_returned: object) -> None:
-        self._returned = True
+    def _receive(self, message: Message) -> None:
+        """Collect, as old peers send the result and the end apart."""
+        if self._consumer is not None:
+            self._consumer.settle(message, Message.ack)
+        reply = envelope.received(message)
+        message_id, result = str(reply.get("_msg_id")), reply.get("result")
+        answer = self._expected.get(message_id)
+        if answer is None or answer.done():
+            return
+        if reply.get("failure") is not None:
+            answer.set_exception(failures.rebuild(reply["failure"]))
+        elif reply.get("ending"):
+            answer.set_result(self._early.get(message_id) if result is None else result)
+        elif result is not None:
+            self._early[message_id] = result

@@ -1,7 +1,4 @@
-"""Connections to the broker, and the only place of exchanges, queues and bindings.
-
-Spec: rpc §2, §3
-"""
+"""Connections to the broker. Spec: rpc §2."""
 
 import contextlib
 import itertools
@@ -10,20 +7,21 @@ import random
 import ssl
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from kombu.connection import Connection
-from kombu.entity import Exchange, Queue
 from kombu.exceptions import OperationalError
 from oslo_config import cfg
 from oslo_utils import strutils
 
 from masakari_ng import errors
 from masakari_ng.messaging import transport_url
+from masakari_ng.messaging.topology import Topology
 
 _GROUP = "oslo_messaging_rabbit"
 _LOGIN_METHODS = ("AMQPLAIN", "PLAIN", "EXTERNAL")  # all that py-amqp knows
+_COMPRESSIONS = {"bz2": "bzip2"}  # kombu's name for it
 _FAREWELL = 1.0
 
 
@@ -32,22 +30,27 @@ class Broker:
 
     Args:
         conf: options of `conf.messaging`; read here and not later.
+        url: in place of `transport_url`, if it is given.
+
+    Attributes:
+        topology: exchanges and queues.
+        compression: of the bodies that are sent, as kombu calls it; None: they are not compressed.
 
     Raises:
-        ConfigurationError: `transport_url` or `rabbit_login_method` cannot be used.
+        ConfigurationError: an option cannot be used, or not together with another.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
-        url = transport_url.parse(conf.transport_url)
-        self.topic: str = conf.masakari_topic
-        self.in_memory = url.transport == "memory"
-        self._exchange_name: str = conf.control_exchange
-        self._host: str = conf.host
+    def __init__(self, conf: cfg.ConfigOpts, url: str | None = None) -> None:
+        parsed = transport_url.parse(url or conf.transport_url)
         self._program: str = conf.prog or os.path.basename(sys.argv[0])
-        self._url = url
-        self._addresses = random.sample(url.addresses, len(url.addresses))
+        self._url = parsed
+        self._addresses = random.sample(parsed.addresses, len(parsed.addresses))
         self._current = 0
-        self._options = _options(conf, url)
+        self._options = _options(conf, parsed)
+        in_memory = parsed.transport == "memory"
+        self.topology = Topology(conf, self._options, in_memory=in_memory)
+        compression = self._options["kombu_compression"]
+        self.compression = _COMPRESSIONS.get(compression, compression)
         if self._options["rabbit_login_method"] not in _LOGIN_METHODS:
             raise errors.ConfigurationError(
                 f"rabbit_login_method must be one of {', '.join(_LOGIN_METHODS)}"
@@ -63,6 +66,11 @@ class Broker:
         """Seconds between two looks at an idle connection; None: no heartbeat."""
         return self._options["heartbeat_timeout_threshold"] / self.heartbeat_rate / 2 or None
 
+    @property
+    def reply_patience(self) -> int:
+        """Seconds for which a queue is looked for that an answer is to go to."""
+        return int(self._options["kombu_missing_consumer_retry_timeout"])
+
     def pauses(self, *, after_loss: bool) -> Iterator[float]:
         """Seconds to wait before each attempt to connect again. Spec: rpc §9.
 
@@ -71,7 +79,8 @@ class Broker:
         """
         first, step = self._options["rabbit_retry_interval"], self._options["rabbit_retry_backoff"]
         if after_loss:
-            yield self._options["kombu_reconnect_delay"]
+            splay = random.uniform(0.0, self._options["kombu_reconnect_splay"])  # noqa: S311
+            yield self._options["kombu_reconnect_delay"] + splay
         for pause in itertools.count(first, step):
             yield min(pause, self._options["rabbit_interval_max"])
 
@@ -95,7 +104,7 @@ class Broker:
             try:
                 link.ensure_connection(max_retries=0)
             except (OperationalError, *link.connection_errors, *link.channel_errors) as error:
-                self._current += 1
+                self._current += self._step()
                 failures.append(f"{address}: {error}")
                 continue
             _limit(link, timeout)
@@ -112,6 +121,11 @@ class Broker:
             link.collect()
             raise
         release(link)
+
+    def _step(self) -> int:
+        """How far to the broker that is tried after one that has failed."""
+        shuffled = self._options["kombu_failover_strategy"] == "shuffle"
+        return random.randrange(len(self._addresses)) if shuffled else 1  # noqa: S311
 
     def _link(self, address: transport_url.Address, timeout: float, *, confirm: bool) -> Connection:
         name = f"{self._program}:{os.getpid()}:{uuid.uuid4()}"
@@ -142,55 +156,6 @@ class Broker:
             **(name if self._options["ssl_enforce_hostname_verification"] else {}),
         }
 
-    def request_queue(self) -> Queue:
-        """The queue that all engines share."""
-        return self._topic_queue(self.topic)
-
-    def engine_queues(self) -> tuple[Queue, ...]:
-        """All queues of one engine in the order of their consumers. Spec: rpc §3.1."""
-        fanout = Exchange(f"{self.topic}_fanout", "fanout", durable=False, auto_delete=True)
-        return (
-            self.request_queue(),
-            self._topic_queue(f"{self.topic}.{self._host}"),
-            Queue(
-                f"{self.topic}_fanout_{uuid.uuid4().hex}",
-                fanout,
-                routing_key=self.topic,
-                durable=False,
-                auto_delete=False,
-                expires=self._options["rabbit_transient_queues_ttl"] or None,
-            ),
-        )
-
-    def _topic_queue(self, name: str) -> Queue:
-        """A queue and the topic exchange of all messages, which is alike in every way."""
-        quorum = self._options["rabbit_quorum_queue"]
-        kind = {
-            "durable": quorum or self._options["amqp_durable_queues"],
-            "auto_delete": self._options["amqp_auto_delete"],
-        }
-        exchange = Exchange(self._exchange_name, "topic", **kind)
-        arguments = {"x-queue-type": "quorum"} if quorum else {}
-        return Queue(name, exchange, routing_key=name, queue_arguments=arguments, **kind)
-
-
-def declare(link: Any, entities: Sequence[Exchange | Queue]) -> Any:
-    """Declare exchanges and queues, in this order, and give the channel.
-
-    What exists as not durable is taken as it is, and its entity remembers that. Spec: rpc §3.4.
-    """
-    channel = link.channel()
-    for entity in entities:
-        try:
-            entity.declare(channel=channel)
-        except link.channel_errors as error:
-            if not entity.durable or "inequivalent arg 'durable'" not in str(error):
-                raise
-            entity.durable = False  # the broker has closed the channel
-            channel = link.channel()
-            entity.declare(channel=channel)
-    return channel
-
 
 def release(link: Any) -> None:
     """Close a connection in an orderly way, as long as the broker does not take long."""
@@ -217,6 +182,8 @@ def _options(conf: cfg.ConfigOpts, url: transport_url.TransportURL) -> dict[str,
 
 
 def _converted(name: str, text: str, kind: type) -> Any:
+    if kind is type(None):
+        return text
     try:
         return strutils.bool_from_string(text, strict=True) if kind is bool else kind(text)
     except ValueError as error:

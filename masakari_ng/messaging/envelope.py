@@ -1,20 +1,16 @@
-"""The only place of the wire format: envelope, request, context, objects. Spec: rpc §4 to §6.
+"""The only place of the wire format: envelope, request, reply, context. Spec: rpc §4, §5, §7.4.
 
 What comes in is checked here; whatever cannot be read raises `BadMessage` with upstream's text.
 """
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from enum import StrEnum
-from functools import partial
 from typing import Any
 
-import iso8601
-
 from masakari_ng import errors
-from masakari_ng.domain import Notification, NotificationStatus, NotificationType, RequestContext
+from masakari_ng.domain import RequestContext
 
 _CONTENT_TYPE = "application/json"
 
@@ -50,16 +46,23 @@ _CONTEXT_FIELDS = {
 _IDENTITY = ("user", "project_id", "domain", "user_domain", "project_domain")
 _TIMESTAMP = "%Y-%m-%dT%H:%M:%S.%f"
 _CATALOG_TYPES = ("compute", "identity")
-_OBJECT = "masakari_object."
-_NAMESPACE = "masakari"
-_NOTIFICATION = "Notification"
-_NOTIFICATION_VERSION = "1.3"
 
 
 def pack(message: Mapping[str, Any]) -> bytes:
     """The body of an AMQP message."""
     envelope = {"oslo.version": _ENVELOPE_VERSION, "oslo.message": json.dumps(message)}
     return json.dumps(envelope).encode()
+
+
+def received(message: Any) -> dict[str, Any]:
+    """The inner message of what kombu has received, which may be compressed.
+
+    Raises:
+        BadMessage: it cannot be decompressed, or as `unpack`.
+    """
+    if message.errors:
+        raise errors.BadMessage(f"The body cannot be decompressed: {message.errors[0][1]}")
+    return unpack(message.body, message.content_type)
 
 
 def unpack(body: bytes | str, content_type: str | None) -> dict[str, Any]:
@@ -104,26 +107,43 @@ def compatible(version: object, own: str) -> bool:
     return major == own_major and minor <= own_minor
 
 
-def cast(
-    method: str, version: str, notification: Notification, context: RequestContext
+def request(
+    method: str, version: str, arguments: Mapping[str, Any], context: RequestContext
 ) -> dict[str, Any]:
     """The inner message of a request that gets no answer. Spec: rpc §5.1.
 
     Args:
         method: name of the method.
         version: version of the interface that first had the method.
-        notification: its only argument.
+        arguments: as they stand on the wire.
         context: who asks.
     """
-    arguments = {"notification": notification_to_wire(notification)}
-    request = {"method": method, "args": arguments, "version": version}
-    return request | {"_unique_id": uuid.uuid4().hex} | context_to_wire(context)
+    message = {"method": method, "args": arguments, "version": version}
+    return message | unique() | context_to_wire(context)
+
+
+def call_keys(message_id: str, reply_queue: str) -> dict[str, Any]:
+    """What a request has in addition if it gets an answer."""
+    return {"_msg_id": message_id, "_reply_q": reply_queue, "_timeout": None}
+
+
+def reply(
+    request: Mapping[str, Any], result: object, failure: str | None, *, ending: bool
+) -> dict[str, Any]:
+    """The inner message of an answer. Spec: rpc §7.4."""
+    answer = {"result": result, "failure": failure, "ending": ending, "_msg_id": request["_msg_id"]}
+    return answer | unique()
+
+
+def unique() -> dict[str, str]:
+    """The key by which a message that comes twice is recognised."""
+    return {"_unique_id": uuid.uuid4().hex}
 
 
 def subject(message: Mapping[str, Any]) -> str:
     """What a request is about, for log lines, whatever state it is in."""
     try:
-        data = message["args"]["notification"][f"{_OBJECT}data"]
+        data = message["args"]["notification"]["masakari_object.data"]
         return f"notification {data['notification_uuid']}"
     except (KeyError, TypeError):
         return f"message {message.get('_unique_id')}"
@@ -189,100 +209,3 @@ def _catalog(entries: Iterable[Any]) -> list[dict[str, Any]]:
         for entry in entries
         if isinstance(entry, dict) and entry.get("type") in _CATALOG_TYPES
     ]
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str | int | float):
-        raise errors.BadMessage(f"Field value {value} is not a text")
-    return str(value)
-
-
-def _texts(value: object) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise errors.BadMessage(f"Field value {value} is not an object")
-    return {key: _text(each) for key, each in value.items()}
-
-
-def _member(kind: type[StrEnum], value: Any) -> StrEnum:
-    try:
-        return kind(value)
-    except ValueError as error:
-        raise errors.BadMessage(f"Field value {value} is invalid") from error
-
-
-def _instant(value: object) -> datetime:
-    parsed = iso8601.parse_date(str(value))  # without a zone: UTC
-    return parsed.astimezone(UTC).replace(tzinfo=None, microsecond=0)
-
-
-def _optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else read(value)
-
-
-_NOTIFICATION_FIELDS: dict[str, Callable[[Any], Any]] = {
-    "id": int,
-    "notification_uuid": _text,
-    "generated_time": _instant,
-    "source_host_uuid": _text,
-    "type": partial(_member, NotificationType),
-    "payload": _texts,
-    "status": partial(_member, NotificationStatus),
-    "failover_segment_uuid": _optional(_text),
-    "message": _optional(_text),
-    "created_at": _optional(_instant),
-    "updated_at": _optional(_instant),
-    "deleted_at": _optional(_instant),
-    "deleted": bool,
-}
-
-
-def _to_json(value: object) -> object:
-    return value.strftime("%Y-%m-%dT%H:%M:%SZ") if isinstance(value, datetime) else value
-
-
-def notification_to_wire(notification: Notification) -> dict[str, Any]:
-    """The object of version 1.3 as the API sends it: every field, no changes. Spec: rpc §6.2."""
-    data = {name: _to_json(getattr(notification, name)) for name in _NOTIFICATION_FIELDS}
-    return {
-        f"{_OBJECT}name": _NOTIFICATION,
-        f"{_OBJECT}namespace": _NAMESPACE,
-        f"{_OBJECT}version": _NOTIFICATION_VERSION,
-        f"{_OBJECT}data": data,
-    }
-
-
-def notification_from_wire(value: object) -> Notification:
-    """A notification object of version 1.0 to 1.3; what it does not have is None. Spec: rpc §6.3.
-
-    Raises:
-        BadMessage: another object, a newer version, or a value that its field cannot hold.
-    """
-    data = _object_data(value)
-    try:
-        fields = {
-            name: read(data[name]) for name, read in _NOTIFICATION_FIELDS.items() if name in data
-        }
-        return Notification(**fields)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise errors.BadMessage(str(error)) from error
-
-
-def _object_data(value: object) -> dict[str, Any]:
-    """The fields of a wrapped notification, checked in upstream's order."""
-    if not isinstance(value, dict) or f"{_OBJECT}name" not in value:
-        raise errors.BadMessage("The argument is not an object")
-    name, namespace = value[f"{_OBJECT}name"], value.get(f"{_OBJECT}namespace")
-    version = value.get(f"{_OBJECT}version")
-    if namespace != _NAMESPACE:
-        raise errors.BadMessage(f"Unsupported object type {namespace}.{name}")
-    if name != _NOTIFICATION:
-        raise errors.BadMessage(f"Unsupported object type {name}")
-    if not compatible(version, _NOTIFICATION_VERSION):
-        raise errors.BadMessage(
-            f"Version {version} of {name} is not supported, supported version is "
-            f"{_NOTIFICATION_VERSION}"
-        )
-    data = value.get(f"{_OBJECT}data")
-    if not isinstance(data, dict):
-        raise errors.BadMessage(f"{name} has no data")
-    return data

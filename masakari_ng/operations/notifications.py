@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,11 +10,19 @@ import iso8601
 from sqlalchemy.orm import Session
 
 from masakari_ng import errors
+from masakari_ng.coordination import Locks
 from masakari_ng.db import hosts, notifications, workflows
 from masakari_ng.db.paging import Page
 from masakari_ng.db.session import Database
-from masakari_ng.domain import Notification, NotificationType, RequestContext, TaskDetails
+from masakari_ng.domain import (
+    Notification,
+    NotificationStatus,
+    NotificationType,
+    RequestContext,
+    TaskDetails,
+)
 from masakari_ng.messaging.client import EngineClient
+from masakari_ng.messaging.events import About, Events
 from masakari_ng.operations.segments import Fields
 
 log = logging.getLogger(__name__)
@@ -25,8 +34,11 @@ class Notifications:
     Args:
         database: masakari's tables.
         engine: where reports are cast to.
-        workflows: taskflow's tables, if this service may read them.
+        workflows: taskflow's tables, if this service may read them; else an engine is asked.
         window: seconds within which an equal report is a duplicate.
+        locks: taken around a host failure, if there is a lock service. Where upstream's API shares
+            the database, they keep it from storing the same failure at the same moment.
+        events: told of every report that is stored.
     """
 
     def __init__(
@@ -36,11 +48,15 @@ class Notifications:
         *,
         workflows: Database | None,
         window: int,
+        locks: Locks | None = None,
+        events: Events | None = None,
     ) -> None:
         self._database = database
         self._engine = engine
         self._workflows = workflows
         self._window = timedelta(seconds=window)
+        self._locks = locks
+        self._events = events or Events()
 
     def listed(self, page: Page, filters: Mapping[str, str]) -> list[Notification]:
         """One page, filtered by `type`, `status`, `source_host_uuid`, `generated-since`, as text.
@@ -61,16 +77,20 @@ class Notifications:
         """
         return self._database.read(lambda session: notifications.by_uuid(session, uuid))
 
-    def details(self, uuid: str) -> list[TaskDetails]:
+    def details(self, caller: RequestContext, notification: Notification) -> list[TaskDetails]:
         """What the tasks of its recovery have reported.
 
+        Args:
+            caller: travels with the request, where an engine has to be asked.
+            notification: as it is stored.
+
         Raises:
-            WorkflowDetailsUnavailable: this service does not know taskflow's database.
+            NoAnswer: no engine has answered in time.
+            RemoteFailure, BadMessage, BrokerUnavailable: or there was another trouble with it.
         """
         if self._workflows is None:
-            raise errors.WorkflowDetailsUnavailable(
-                "[taskflow] connection is not set, so the details of a recovery cannot be read"
-            )
+            return self._engine.recovery_workflow_details(caller, notification)
+        uuid = notification.notification_uuid
         return self._workflows.read(lambda session: workflows.details(session, uuid))
 
     def create(self, caller: RequestContext, fields: Fields) -> Notification:
@@ -87,8 +107,12 @@ class Notifications:
             HostOnMaintenance: reports of this host are not wanted.
             DuplicateNotification: the same failure was reported already.
         """
-        host = self._database.read(lambda session: hosts.by_name(session, fields["hostname"]))
-        created = self._database.write(lambda session: self._store(session, host.uuid, fields))
+        event = self._events.around(caller, "notification.create")
+        with self._alone(fields), event as about:
+            host = self._database.read(lambda session: hosts.by_name(session, fields["hostname"]))
+            created = self._database.write(
+                lambda session: self._store(session, host.uuid, fields, about)
+            )
         try:
             self._engine.process_notification(caller, created)
         except errors.BrokerUnavailable as error:
@@ -99,7 +123,14 @@ class Notifications:
             )
         return created
 
-    def _store(self, session: Session, host_uuid: str, fields: Fields) -> Notification:
+    def _alone(self, fields: Fields) -> AbstractContextManager[None]:
+        if self._locks is None or fields["type"] != NotificationType.COMPUTE_HOST:
+            return nullcontext()
+        return self._locks.held(f"masakari-create_host_notification-{fields['hostname']}")
+
+    def _store(
+        self, session: Session, host_uuid: str, fields: Fields, about: About
+    ) -> Notification:
         """Everything that decides about a report, in one transaction.
 
         The first statement makes equal reports queue up, so that the second sees the row of the
@@ -115,13 +146,15 @@ class Notifications:
         earlier = notifications.reported_since(session, host.uuid, kind, since)
         if any(other.payload == fields["payload"] for other in earlier):
             raise errors.DuplicateNotification(name, kind)
+        values: dict[str, Any] = {
+            "type": kind,
+            "generated_time": generated,
+            "source_host_uuid": host.uuid,
+            "payload": fields["payload"],
+        }
+        about({**values, "status": NotificationStatus.NEW})
         return notifications.create(
-            session,
-            type=kind,
-            generated_time=generated,
-            source_host_uuid=host.uuid,
-            payload=fields["payload"],
-            failover_segment_uuid=host.failover_segment_id,
+            session, **values, failover_segment_uuid=host.failover_segment_id
         )
 
 

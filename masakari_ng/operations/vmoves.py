@@ -47,8 +47,9 @@ def _listed(
 def _shown(session: Session, notification: str, uuid: str) -> VMove:
     try:
         _check_moves_instances(session, notification)
-    except errors.NotificationNotFound as error:
-        raise errors.NotificationOfVMoveNotFound(notification) from error
+    except errors.NotificationNotFound:
+        # It is logged with its traceback, where nobody quotes what a client has made up.
+        raise errors.NotificationOfVMoveNotFound(ascii(notification)) from None
     return vmoves.by_uuid(session, uuid)
 
 

@@ -54,12 +54,15 @@ class EvacuateInstancesTask(RecoveryTask):
             for aggregate in self.nova.aggregates():
                 if failed_host in aggregate.hosts:
                     self._add(reserved_host, aggregate)
-        self.nova.enable_service(self.nova.service(reserved_host).id)
+        id = self.nova.service(reserved_host).id
+        self.context.verify()
+        self.nova.enable_service(id)
         save_reserved(self.context, reserved_host, reserved=False)
 
     def _add(self, reserved_host: str, aggregate: Aggregate) -> None:
         name = aggregate.name
         self.report(f"Add host {reserved_host} to aggregate {name}", 0.2)
+        self.context.verify()
         try:
             self.nova.add_host(aggregate.id, reserved_host)
         except errors.CloudConflict:

@@ -13,6 +13,7 @@ from masakari_ng.compute.nova import Server
 from masakari_ng.db import journal, vmoves
 from masakari_ng.domain import JournalEntry, RecoveryMethod
 from masakari_ng.recovery import registry
+from masakari_ng.recovery.logs import About
 from masakari_ng.recovery.runner import FlowRunner
 from masakari_ng.recovery.task import RecoveryContext, RecoveryTask
 
@@ -87,8 +88,10 @@ class HostRecovery:
                 return workflow()
             except (errors.SkipHostRecovery, errors.Interrupted):
                 raise
-            except Exception:  # Whatever it was, the other workflow may do.
-                log.warning(_FALLBACKS[method], self._host_name, exc_info=True)
+            except Exception as error:  # noqa: BLE001 - whatever it was, the other may do
+                about = About(log, self._context.notification.notification_uuid)
+                unknown = not isinstance(error, errors.MasakariError)
+                about.warning(_FALLBACKS[method], self._host_name, exc_info=unknown)
         return last()
 
     def _auto(self) -> None:
@@ -143,6 +146,8 @@ class NextReservedHost(retry.ParameterizedForEach):
 class DisableComputeServiceTask(RecoveryTask):
     """Let Nova place nothing on the failed host, and give it time to see that the host is down.
 
+    After a takeover nothing is left to do: it was done before the first move was planned.
+
     Raises:
         ComputeServiceNotFound: Nova has no nova-compute of this name.
     """
@@ -151,17 +156,20 @@ class DisableComputeServiceTask(RecoveryTask):
 
     def execute(self, host_name: str) -> None:
         self.report(f"Disabling compute service on host: '{host_name}'")
-        id = self.nova.service(host_name).id
-        self.nova.disable_service(id, self.conf.host_failure.service_disable_reason)
         if not _begun(self.context):
-            seconds = self.conf.wait_period_after_service_update
-            log.info(
-                "Sleeping %s sec before starting recovery thread until nova recognizes the node"
-                " down.",
-                seconds,
-            )
-            self.clock.sleep(seconds)
+            self._disable(host_name)
         self.report(f"Disabled compute service on host: '{host_name}'", 1.0)
+
+    def _disable(self, host_name: str) -> None:
+        id = self.nova.service(host_name).id
+        self.context.verify()
+        self.nova.disable_service(id, self.conf.host_failure.service_disable_reason)
+        seconds = self.conf.wait_period_after_service_update
+        self.log.info(
+            "Sleeping %s sec before starting recovery thread until nova recognizes the node down.",
+            seconds,
+        )
+        self.clock.sleep(seconds)
 
 
 class PrepareHAEnabledInstancesTask(RecoveryTask):

@@ -85,8 +85,10 @@ class StopInstanceTask(RecoveryTask):
 
     def _stop(self, server: Server) -> None:
         if server.vm_state == "resized":
+            self.context.verify()
             self.nova.reset_state(server.uuid, "active")
         self.report(f"Stopping instance: {server.uuid}")
+        self.context.verify()
         try:
             self.nova.stop(server.uuid)
         except errors.CloudConflict:
@@ -116,6 +118,7 @@ class StartInstanceTask(RecoveryTask):
             )
             self.report(reason, 1.0)
             raise errors.InstanceRecoveryFailure(reason)
+        self.context.verify()
         try:
             self.nova.start(instance_uuid)
         except errors.CloudConflict:

@@ -1,7 +1,7 @@
 """The move of one instance. Spec: recovery §7.4."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -12,11 +12,17 @@ from masakari_ng.clock import wait_until
 from masakari_ng.compute.nova import Server
 from masakari_ng.db import journal, vmoves
 from masakari_ng.domain import JournalEntry, VMove, VMoveStatus
+from masakari_ng.recovery.cleanup import UNFINISHED, release
+from masakari_ng.recovery.logs import About
 from masakari_ng.recovery.task import RecoveryContext
 
 log = logging.getLogger(__name__)
 
 _SHUT_DOWN = 4  # power_state
+_UNWRITTEN = {
+    "status": VMoveStatus.FAILED,
+    "message": "Failed reason: the outcome could not be stored.",
+}
 _STOP_REFUSED = "cannot access local variable 'timer' where it is not associated with a value"
 
 
@@ -39,6 +45,7 @@ class InstanceMove:
         self._vmove = vmove
         self._uuid = vmove.instance_uuid
         self._entry = entry
+        self._log = About(log, vmove.notification_uuid, self._uuid)
         self._begun_elsewhere = vmove.status is VMoveStatus.ONGOING
 
     def run(self) -> None:
@@ -47,12 +54,9 @@ class InstanceMove:
         Raises:
             Interrupted: the move is left as it is, for whoever takes over.
         """
-        if self._vmove.status in {VMoveStatus.PENDING, VMoveStatus.ONGOING}:
-            outcome = self._outcome()
-            self._context.write(lambda session: self._end(session, outcome))
-        if self._entry.locked:
-            self._unlock()
-            self._context.write(lambda session: journal.forget(session, self._vmove.uuid))
+        if self._vmove.status in UNFINISHED and not self._stored(self._outcome()):
+            self._stored(_UNWRITTEN)
+        release(self._context, self._entry)
 
     def _outcome(self) -> dict[str, object]:
         try:
@@ -60,17 +64,25 @@ class InstanceMove:
         except errors.Interrupted:
             raise
         except errors.WaitTimeout:
-            log.warning("Instance %s: time is up", self._uuid)
+            self._log.warning("Time is up")
             return {"status": VMoveStatus.FAILED, "message": "Failed reason: timeout."}
-        except Exception as error:  # One instance among many: the others go on.
-            log.warning("Instance %s was not evacuated: %s", self._uuid, error, exc_info=True)
+        except Exception as error:  # noqa: BLE001 - one among many: the others go on
+            unknown = not isinstance(error, errors.MasakariError)
+            self._log.warning("Instance was not evacuated: %s", error, exc_info=unknown)
             return {"status": VMoveStatus.FAILED, "message": str(error)}
         return {"status": VMoveStatus.SUCCEEDED, "dest_host": dest_host}
 
-    def _end(self, session: Session, outcome: dict[str, object]) -> None:
-        vmoves.update(session, self._vmove.uuid, end_time=self._now(), **outcome)
-        if not self._entry.locked:
-            journal.forget(session, self._vmove.uuid)
+    def _stored(self, outcome: Mapping[str, object]) -> bool:
+        """Whether the outcome could be written down; the instance is to be unlocked anyway."""
+        end = {"end_time": self._now(), **outcome}
+        try:
+            self._context.write(lambda session: vmoves.update(session, self._vmove.uuid, **end))
+        except errors.Interrupted:
+            raise
+        except Exception:  # noqa: BLE001 - logged
+            self._log.exception("The outcome of the evacuation could not be stored")
+            return False
+        return True
 
     def _moved(self) -> str | None:
         """Do it all; gives the node where the instance is now."""
@@ -84,6 +96,7 @@ class InstanceMove:
         if self._entry.stop_after:
             self._stop()
         if self._entry.error_after:
+            self._context.verify()
             self._nova.reset_state(self._uuid, "error")
         return self._nova.server(self._uuid).hypervisor_hostname
 
@@ -98,6 +111,7 @@ class InstanceMove:
         if not locked:
             self._nova.lock(self._uuid)
         if server.task_state or server.vm_state != self._entry.compare_state:
+            self._context.verify()
             self._nova.reset_state(self._uuid, "error")
             after = self._nova.server(self._uuid)
             self._entry = replace(
@@ -115,13 +129,13 @@ class InstanceMove:
     def _rejoin(self) -> None:
         """Go on where a dead engine stopped: send an evacuation only if none is under way."""
         if self._is_idle():
-            self._context.write(self._write_entry)  # Still ours to send?
+            self._context.verify()
             try:
                 self._nova.evacuate(self._uuid, self._entry.target)
             except (errors.CloudConflict, errors.CloudBadRequest):
                 if self._is_idle():
                     raise
-                log.info("Instance %s: an earlier evacuation was accepted", self._uuid)
+                self._log.info("An earlier evacuation was accepted")
 
     def _is_idle(self) -> bool:
         server = self._nova.server(self._uuid)
@@ -143,6 +157,7 @@ class InstanceMove:
         return server.hypervisor_hostname != self._vmove.source_host
 
     def _stop(self) -> None:
+        self._context.verify()
         try:
             self._nova.stop(self._uuid)
         except errors.CloudError as error:
@@ -153,13 +168,6 @@ class InstanceMove:
 
     def _is_stopped(self) -> bool:
         return self._nova.server(self._uuid).vm_state == "stopped"
-
-    def _unlock(self) -> None:
-        try:
-            self._nova.unlock(self._uuid)
-        except errors.CloudError as error:
-            text = "Failed to unlock instance %s after evacuation: %s"
-            log.error(text, self._uuid, error)  # noqa: TRY400 - the reason is in the line
 
     def _wait(self, condition: Callable[[], bool], timeout: float) -> None:
         interval = self._context.conf.verify_interval

@@ -65,6 +65,7 @@ class DisableComputeNodeTask(RecoveryTask):
             return
         # Looked up again: the requests are upstream's.
         id = self.nova.service(host_name, process_name).id
+        self.context.verify()
         self.nova.disable_service(id, self.conf.process_failure.service_disable_reason)
         self.report(f"Disabled compute service on host: '{host_name}'", 1.0)
 

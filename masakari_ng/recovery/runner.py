@@ -13,10 +13,9 @@ from taskflow.persistence.backends import impl_sqlalchemy
 
 from masakari_ng import errors
 from masakari_ng.db.session import Database
+from masakari_ng.recovery.logs import About
 
 log = logging.getLogger(__name__)
-
-_EXPECTED = (errors.SkipHostRecovery, errors.SkipInstanceRecovery, errors.Interrupted)
 
 
 class FlowRunner:
@@ -51,7 +50,8 @@ class FlowRunner:
             backend=self._backend,
             book=self._logbook(action, notification_uuid),
         )
-        with DynamicLoggingListener(engine, log=log, fail_formatter=_FailureText(engine)):
+        about = About(log, notification_uuid)
+        with DynamicLoggingListener(engine, log=about, fail_formatter=_FailureText(engine)):
             engine.run()
 
     def _logbook(self, action: str, uuid: str) -> Any:
@@ -67,7 +67,7 @@ class _FailureText(formatters.FailureFormatter):
     """No traceback for what is no fault."""
 
     def format(self, fail: Any, atom_matcher: Any) -> tuple[Any, str]:
-        if fail.check(*_EXPECTED):
+        if fail.check(errors.MasakariError):
             return None, str(fail.exception_str)
         exc_info, text = super().format(fail, atom_matcher)
         return exc_info, text

@@ -16,6 +16,7 @@ from masakari_ng.compute.nova import Nova
 from masakari_ng.db import claims
 from masakari_ng.db.session import Database
 from masakari_ng.domain import Claim, Host, Notification, ProgressEntry
+from masakari_ng.recovery.logs import About
 from masakari_ng.recovery.progress import ProgressLog
 from masakari_ng.recovery.reserved_host import HostLocks
 
@@ -57,6 +58,16 @@ class RecoveryContext:
         """
         return self.database.write(functools.partial(self._fenced, work))
 
+    def verify(self) -> None:
+        """Make sure of the claim; to be called before whatever Nova is asked to change.
+
+        An engine may have been frozen for so long that another one has taken over.
+
+        Raises:
+            ClaimLost, DatabaseUnavailable: as `write`.
+        """
+        self.write(lambda _session: None)
+
     def _fenced(self, work: Callable[[Session], T], session: Session) -> T:
         claims.verify(session, self.claim)
         return work(session)
@@ -77,6 +88,7 @@ class RecoveryTask(task.Task):
         self.conf = context.conf
         self.nova = context.nova
         self.clock = context.clock
+        self.log = About(log, context.notification.notification_uuid)
         self._progress = ProgressLog()
 
     def report(self, message: str, progress: float = 0.0, *, repeated: bool = False) -> None:
@@ -87,7 +99,7 @@ class RecoveryTask(task.Task):
             progress: fraction from 0.0 to 1.0.
             repeated: one like it is written for each instance.
         """
-        log.info("Notification %s: %s", self.context.notification.notification_uuid, message)
+        self.log.info("%s", message)
         now = self.clock.utcnow().strftime("%Y-%m-%d %H:%M:%S.%f")
         self._progress.add(ProgressEntry(now, progress, message), repeated=repeated)
         self.notifier.notify(

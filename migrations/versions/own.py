@@ -53,6 +53,7 @@ def upgrade():
         sa.Column("error_after", sa.Boolean, nullable=False),
         sa.Column("locked", sa.Boolean, nullable=False),
         sa.Column("evacuate_sent", sa.Boolean, nullable=False),
+        sa.Column("target", sa.String(255)),
         if_not_exists=True,
     )
     for name, table, columns in _INDEXES:

@@ -50,6 +50,7 @@ _HOMES: dict[str, set[str]] = {
     "rich": {"cmd", "demo"},
     "sqlalchemy": {"db"},
     "taskflow": {"recovery"},
+    "tooz": {"coordination"},
     "webob": {"api"},
 }
 _ALSO_ALLOWED = {

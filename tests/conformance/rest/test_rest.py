@@ -1,4 +1,7 @@
-"""Protects the promise that clients of upstream's API notice no difference."""
+"""Protects the promise that clients of upstream's API notice no difference.
+
+The folder of a recording is the `auth_strategy` that it was made with.
+"""
 
 import contextlib
 import functools
@@ -12,30 +15,33 @@ from urllib.parse import urlsplit
 
 import pytest
 import webob
-from oslo_config import cfg
 
+from masakari_ng import conf as options
 from masakari_ng.cmd import compose
 from masakari_ng.demo.cloud import SimulatedCloud
 from tests.conformance.rest import replay
 from tests.conformance.rest.replay import Answer, Values
-from tests.daemons import Daemons
+from tests.daemons import Daemons, Settings
 from tests.servers import MariaDB
 
 _FOLDER = Path(__file__).parent / "recordings"
-_RECORDINGS = sorted(_FOLDER.glob("*.json"))
+_RECORDINGS = sorted(_FOLDER.glob("*/*.json"))
 # The stub of the recordings gave its answers no id, so novaclient did not name it.
 _REQUEST_ID = re.compile(rb" \(Request-ID: req-[0-9a-f-]+\)")
 _FAILING = re.compile(r'"name": "fail-(\d+)"')
-_COMPUTES = [f"compute-{number:02d}" for number in range(1, 36)]
+_CLOUD = {
+    "services": [{"host": f"compute-{number:02d}"} for number in [*range(1, 36), 95]],
+    "tokens": {"admin-token": "admin", "reader-token": "reader"},
+}
 
 Send = Callable[[str, str, Mapping[str, str], bytes | None], Answer]
 
 
 class Stage:
-    """What the recordings were made on: compute services 01 to 35 and an empty database."""
+    """What the recordings were made on: some compute services, two tokens, an empty database."""
 
     def __init__(self, nova: SimulatedCloud, mariadb: MariaDB, url: str) -> None:
-        nova.reset({"services": [{"host": host} for host in _COMPUTES]})
+        nova.reset(_CLOUD)
         self.nova = nova
         self.url = url
         self._sql = functools.partial(mariadb.sql, mariadb.schema_of(url))
@@ -48,7 +54,7 @@ class Stage:
             send: asks the service.
             base: root URL in the links of the answers.
         """
-        values = Values(base=base)
+        values = Values(base=base, cloud=self.nova.url)
         for exchange in json.loads(recording.read_text())["exchanges"]:
             if "sql" in exchange:
                 self._sql("\n".join(values.fill(exchange["sql"])))
@@ -100,25 +106,37 @@ def stage(cloud: SimulatedCloud, mariadb: MariaDB, synced_url: str) -> Stage:
 
 
 @pytest.mark.parametrize("recording", _RECORDINGS, ids=lambda path: path.stem)
-def test_answers_as_recorded(recording: Path, stage: Stage, conf: cfg.ConfigOpts):
-    conf.set_override("os_privileged_user_auth_url", f"{stage.nova.url}/identity")
-    conf.set_override("connection", stage.url, "database")
-    conf.set_override("connection", stage.url, "taskflow")
-    send = functools.partial(_ask_application, compose.build_api(conf))
+def test_answers_as_recorded(recording: Path, stage: Stage, tmp_path: Path):
+    daemons = Daemons(tmp_path, database=stage.url, broker="memory://", cloud=stage.nova.url)
+    file = daemons.write_conf("masakari", _settings(recording, stage))
+    app = compose.build_api(options.load([], program=compose.API, files=[str(file)]))
+    with contextlib.closing(app):
+        send = functools.partial(_ask_application, app)
 
-    problems = list(stage.problems(recording, send, "http://localhost"))
+        problems = list(stage.problems(recording, send, "http://localhost"))
 
     assert problems == []
 
 
-@pytest.mark.parametrize("name", ["01-versions", "10-segments-crud"])
+@pytest.mark.parametrize(
+    "name", ["noauth2/05-bodies", "noauth2/10-segments-crud", "keystone/60-keystone"]
+)
 def test_the_service_answers_as_recorded(name: str, stage: Stage, daemons: Daemons):
-    url = daemons.api().url
+    recording = _FOLDER / f"{name}.json"
+    url = daemons.api(_settings(recording, stage)).url
     send = functools.partial(_ask_server, urlsplit(url).netloc)
 
-    problems = list(stage.problems(_FOLDER / f"{name}.json", send, url))
+    problems = list(stage.problems(recording, send, url))
 
     assert problems == []
+
+
+def _settings(recording: Path, stage: Stage) -> Settings:
+    own = {
+        "auth_strategy": recording.parent.name,
+        "os_privileged_user_auth_url": f"{stage.nova.url}/identity",
+    }
+    return {"DEFAULT": own}
 
 
 def _ask_application(

@@ -44,6 +44,40 @@ def test_engine_that_was_killed_goes_on_where_it_was(region, arguments, threads)
     assert region.evacuations() == region.evacuations(accepted=True)
 
 
+PERIODIC = {
+    "process_unfinished_notifications_interval": 3,
+    "retry_notification_new_status_interval": 2,
+}
+
+
+@pytest.mark.parametrize(
+    ("to", "refusals", "end"),
+    [("spare", 3, "finished"), ("reserved", 1, "finished"), ("reserved", 3, "failed")],
+)
+def test_nova_refuses_the_engine_that_goes_on(region, to, refusals, end):
+    """However it ends, no instance is moved twice, and none is left locked or half done."""
+    if to == "reserved":
+        region.reserve(to)
+    host = region.add_host("compute-1", INSTANCES, evacuate={"seconds": 3})
+    settings = PERIODIC | {"host_failure_recovery_threads": 2}
+    engine = region.daemons.engine({"DEFAULT": settings})
+    region.report(host)
+
+    eventually(lambda: region.evacuations().total() >= 2)
+    engine.kill()
+    look = {"method": "GET", "path": "os-services"}
+    region.cloud.arm_faults([{"match": look, "do": {"status": 503}, "times": refusals}])
+    engine.restart()
+
+    eventually(lambda: set(region.statuses().values()) == {end}, timeout=60)
+    if end == "finished":
+        assert_recovered(region, "compute-1", to=to)
+    assert set(region.evacuations(accepted=True).values()) == {1}
+    assert not any(server.locked for server in region.cloud.servers.values())
+    assert {status for _, status in region.vmoves()} <= {"succeeded", "failed"}
+    assert region.leftovers() == []
+
+
 def test_engine_that_was_killed_goes_on_with_the_same_reserved_host(region):
     region.reserve("reserved")
     host = region.add_host("compute-1", INSTANCES, **MOVES)

@@ -44,6 +44,36 @@ def test_lost_cast_is_found_by_the_periodic_task(region):
     assert region.evacuations() == Counter(["compute-1-vm-0"])
 
 
+def test_crash_and_short_outage_of_nova_move_each_instance_once(region):
+    """The recovery that is taken up fails at once, and is retried: still nothing is forgotten."""
+    region.reserve("reserved")
+    host = region.add_host("compute-1", 4, evacuate={"seconds": 2})
+    engine = region.daemons.engine(
+        {
+            "DEFAULT": {
+                "host_failure_recovery_threads": 2,
+                "process_unfinished_notifications_interval": 2,
+            }
+        }
+    )
+    region.report(host)
+    eventually(lambda: region.evacuations().total() >= 2)
+
+    engine.kill()
+    region.cloud.arm_faults(
+        [{"match": {"method": "GET", "path": "os-services"}, "do": {"status": 503}, "times": 1}]
+    )
+    engine.restart()
+
+    eventually(lambda: set(region.statuses().values()) == {"finished"}, timeout=60)
+    assert "exits with status: error" in engine.log.read_text()
+    names = [f"compute-1-vm-{number}" for number in range(4)]
+    assert region.evacuations(accepted=True) == Counter(names)
+    assert region.vmoves() == Counter((name, "succeeded") for name in names)
+    assert not any(server.locked for server in region.cloud.servers.values())
+    assert region.leftovers() == []
+
+
 def test_database_may_be_away_for_a_while(region, mariadb):
     host = region.add_host("compute-1", 3, **MOVES)
     engine = region.daemons.engine({"DEFAULT": {"host_failure_recovery_threads": 1}})

@@ -33,6 +33,11 @@ class Bus:
             message = channel.prepare_message(body, **properties)
             channel.basic_publish(message, exchange=exchange, routing_key=key)
 
+    def take(self, queue: str) -> Any:
+        """Wait for the next message and take it."""
+        eventually(lambda: self.ready(queue) > 0)
+        return self.get(queue)
+
     def get(self, queue: str) -> Any:
         """Take the next message; None if there is none."""
         with self._link.channel() as channel:

@@ -12,7 +12,8 @@ from masakari_ng.clock import SystemClock
 from masakari_ng.domain import Notification, NotificationStatus, NotificationType, RequestContext
 from masakari_ng.messaging.client import EngineClient
 from masakari_ng.messaging.connection import Broker
-from masakari_ng.messaging.server import Handler, Server
+from masakari_ng.messaging.dispatcher import Details, Handler
+from masakari_ng.messaging.server import Server
 from tests.integration.messaging.bus import Bus, Wire
 from tests.servers import RabbitMQ, eventually
 
@@ -20,6 +21,7 @@ MakeServer = Callable[..., Server]
 MakeNotification = Callable[[], Notification]
 Cast = Callable[[], Notification]
 CastWithin = Callable[[float], Cast]
+MakeClient = Callable[..., EngineClient]
 
 
 @pytest.fixture
@@ -98,6 +100,20 @@ def cast(cast_within: CastWithin) -> Cast:
 
 
 @pytest.fixture
+def make_client(conf: cfg.ConfigOpts) -> Iterator[MakeClient]:
+    """Gives a client that waits so many seconds for an answer."""
+    made: list[EngineClient] = []
+
+    def make(response_timeout: float = 20) -> EngineClient:
+        made.append(EngineClient(Broker(conf), timeout=10, response_timeout=response_timeout))
+        return made[-1]
+
+    yield make
+    for client in made:
+        client.close()
+
+
+@pytest.fixture
 def pending(rabbitmq: RabbitMQ, rabbit_url: str) -> Callable[[], int]:
     """Tells how many requests the broker still has, delivered or not."""
     virtual_host = rabbit_url.rsplit("/", 1)[1]
@@ -116,8 +132,21 @@ def make_server(conf: cfg.ConfigOpts, bus: Bus) -> Iterator[MakeServer]:
     """Starts a server and waits until it consumes."""
     made: list[Server] = []
 
-    def make(handler: Handler, *, threads: int = 4, consuming: bool = True) -> Server:
-        server = Server(Broker(conf), handler, threads=threads, clock=SystemClock())
+    def make(
+        handler: Handler,
+        *,
+        threads: int = 4,
+        consuming: bool = True,
+        details: Details | None = None,
+    ) -> Server:
+        server = Server(
+            Broker(conf),
+            handler,
+            threads=threads,
+            clock=SystemClock(),
+            details=details,
+            ping=conf.rpc_ping_enabled,
+        )
         made.append(server)
         before = max(0, bus.consumers("ha_engine"))
         server.start()

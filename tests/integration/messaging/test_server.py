@@ -14,7 +14,7 @@ from oslo_config import cfg
 from masakari_ng import errors
 from masakari_ng.clock import SystemClock
 from masakari_ng.domain import Notification, RequestContext
-from masakari_ng.messaging import envelope
+from masakari_ng.messaging import envelope, objects
 from masakari_ng.messaging.connection import Broker
 from masakari_ng.messaging.server import Server
 from tests.integration.messaging.bus import Bus, Recorder, Wire
@@ -36,7 +36,8 @@ def make_request(
     """Gives the inner message of a request, to be spoilt and sent without our client."""
 
     def make() -> dict[str, Any]:
-        return envelope.cast("process_notification", "1.0", make_notification(), context)
+        arguments = {"notification": objects.notification_to_wire(make_notification())}
+        return envelope.request("process_notification", "1.0", arguments, context)
 
     return make
 
@@ -202,7 +203,8 @@ def test_bad_messages_are_dropped_and_stop_nothing(
 
     eventually(lambda: len(handler.calls) == 1)
     eventually(lambda: pending() == 0)
-    told = [each for each in caplog.records if each.name == "masakari_ng.messaging.server"]
+    names = ("masakari_ng.messaging.server", "masakari_ng.messaging.consumer")
+    told = [each for each in caplog.records if each.name in names]
     assert sum(each.levelno >= logging.WARNING for each in told) == len(_POISON) - 1  # empty: none
     assert not [each for each in told if each.exc_info]
 

@@ -1,7 +1,8 @@
 """The whole application on SQLite, the simulated cloud and an in-memory broker."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
@@ -41,9 +42,10 @@ class Client:
 
 
 @pytest.fixture
-def make_client(conf: cfg.ConfigOpts, database: Database) -> Callable[[], Client]:
+def make_client(conf: cfg.ConfigOpts, database: Database) -> Iterator[Callable[[], Client]]:
     """Builds the application with the options that the test has set."""
-    return lambda: Client(compose.build_api(conf))
+    with ExitStack() as apps:
+        yield lambda: Client(apps.enter_context(closing(compose.build_api(conf))))
 
 
 @pytest.fixture

@@ -115,6 +115,7 @@ def test_what_a_client_sent_wrongly_is_not_in_the_log(client, segment, caplog):
     with caplog.at_level("DEBUG"):
         answer = client("POST", f"/v1/segments/{segment}/hosts", body)
         client("GET", "/v1/segments/a%0Ab")
+        client("GET", "/v1/notifications/a%0Ab/vmoves/x")
 
     assert answer.status_code == 400
     assert "s3cret" not in caplog.text

@@ -85,11 +85,21 @@ def test_a_member_called_new_can_be_changed_but_not_fetched(make_client, path: s
     assert client("PUT", path, {}).status_int == 400
 
 
-def test_deeply_nested_json_is_malformed(make_client):
-    answer = make_client()("POST", "/v1/segments", b"[" * 100_000)
+def test_deeply_nested_json_is_refused(make_client):
+    client = make_client()
 
-    assert answer.status_int == 400
-    assert answer.json["badRequest"]["message"] == "Malformed request body"
+    # Between the depths that can be shown and those that cannot even be read lie others.
+    for depth in (*range(400, 1200, 5), 50_000):
+        body = b'{"segment": %s%s}' % (b"[" * depth, b"]" * depth)
+        assert client("POST", "/v1/segments", body).status_int == 400
+
+
+@pytest.mark.parametrize("catalog", ["{", "5", "[5]", '{"type": 1}', "[" * 8000])
+def test_a_service_catalog_is_a_list_of_objects(make_client, catalog: str):
+    answer = make_client()("GET", "/v1/segments", headers={"X-Service-Catalog": catalog})
+
+    assert answer.status_int == 500
+    assert "Invalid service catalog json." in answer.text
 
 
 def test_a_failure_outside_the_application_is_answered_as_a_fault(conf, make_client):

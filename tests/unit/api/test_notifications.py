@@ -1,5 +1,6 @@
 """Protects the report of a failure: what is accepted, what is answered, what is shown later."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,3 +80,35 @@ def test_a_time_that_cannot_be_read_is_no_filter(client, time: str):
     answer = client("GET", f"/v1/notifications?generated-since={time}")
 
     assert answer.json["badRequest"]["message"] == "Invalid generated-since value"
+
+
+@pytest.mark.usefixtures("host")
+def test_a_lock_service_is_asked_about_host_failures_only(
+    conf, make_client, report, tmp_path: Path
+):
+    conf.set_override("backend_url", f"file://{tmp_path}/locks", "coordination")
+    client = make_client()
+    process = {"event": "STOPPED", "process_name": "nova-compute"}
+    other = {"notification": report["notification"] | {"type": "PROCESS", "payload": process}}
+    name = "masakari-create_host_notification-compute-1"
+
+    first = client("POST", "/v1/notifications", other)
+    made = list(tmp_path.glob("locks/masakari-*"))
+    second = client("POST", "/v1/notifications", report)
+
+    assert (first.status_int, made, second.status_int) == (202, [], 202)
+    assert [path.name for path in tmp_path.glob("locks/masakari-*")] == [name]
+
+
+@pytest.mark.usefixtures("host")
+def test_reports_are_taken_without_the_lock_service(
+    conf, make_client, report, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    (tmp_path / "file").touch()
+    conf.set_override("backend_url", f"file://{tmp_path}/file", "coordination")
+    client = make_client()
+
+    answers = [client("POST", "/v1/notifications", report).status_int for _ in range(2)]
+
+    assert answers == [202, 409]
+    assert caplog.text.count("Going on without the lock masakari-create_host_notification") == 2

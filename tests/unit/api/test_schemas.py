@@ -85,6 +85,15 @@ def test_text_may_have_lines_and_no_tabs():
     assert message.endswith("]*$'")
 
 
+@pytest.mark.parametrize("unit", ["a", "\u00e9", "\u65e5"])
+def test_text_may_be_as_long_as_the_database_can_hold(unit: str):
+    fitting = unit * (65535 // len(unit.encode()))
+    schemas.validate(HOST_CREATE, {"host": {**HOST, "control_attributes": fitting}})
+
+    longer = {"host": {**HOST, "control_attributes": fitting + unit}}
+    assert refusal(HOST_CREATE, longer).endswith(f"{unit}' is too long")
+
+
 @pytest.mark.parametrize(
     "time", ["2026", "2026-03", "2026-03-01T10", "20260301 1000", "2026-03-01T10:00:00,5+02"]
 )

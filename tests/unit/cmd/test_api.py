@@ -33,6 +33,8 @@ def start(tmp_path: Path, capsys: pytest.CaptureFixture[str], *lines: str) -> st
         ),
         ("auth_strategy = nobody", "Value for option auth_strategy"),
         ("transport_url = carrier://x", "carrier"),
+        ("[osapi_v1]\nproject_id_regex = (", "[osapi_v1] project_id_regex: missing )"),
+        ("[coordination]\nbackend_url = carrier://x", "[coordination] backend_url: No 'tooz"),
         ("use_ssl = true", "you must specify both a cert_file and key_file"),
         (
             "use_ssl = true\n[wsgi]\nssl_cert_file = /nowhere\nssl_key_file = /nowhere",

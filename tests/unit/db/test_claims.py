@@ -172,6 +172,34 @@ def test_who_has_lost_the_claim_can_neither_write_nor_release(database, report, 
     assert not database.write(lambda session: claims.release(session, taken))
 
 
+def test_claim_that_was_lost_and_regained_is_another_one(database, report, take):
+    """The thread of the first one may still run."""
+    claim = lost = take(report(), "a")
+    for engine in ("b", "a"):
+        age(database, 100)
+        claim = database.write(
+            lambda session, old=claim, engine=engine: claims.take_over(session, old, engine, 60)
+        )
+
+    with pytest.raises(errors.ClaimLost):
+        database.write(lambda session: claims.verify(session, lost))
+    with pytest.raises(errors.ClaimLost):
+        database.write(lambda session: claims.release(session, lost))
+    database.write(lambda session: claims.verify(session, claim))
+
+
+def test_whoever_works_with_a_claim_keeps_it_young(database, report, take):
+    working, waiting = take(report()), take(report())
+    age(database, 100)
+
+    database.write(lambda session: claims.verify(session, working))
+    assert database.read(lambda session: claims.stale(session, 60)) == [waiting]
+    database.write(lambda session: claims.release(session, working))
+    assert database.write(lambda session: claims.promote(session, waiting))
+
+    assert database.read(lambda session: claims.stale(session, 60)) == []
+
+
 def test_claim_that_was_handed_over_is_stale_at_once_and_stays_so(database, report, take):
     claim = take(report(), "a")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from oslo_config import cfg
+from sqlalchemy import text
 
 from masakari_ng.db import claims, hosts, journal, notifications, segments, vmoves
 from masakari_ng.db.session import Database
@@ -20,6 +21,7 @@ from masakari_ng.domain import (
     NotificationType,
     RecoveryMethod,
     RequestContext,
+    VMove,
 )
 from masakari_ng.engine.manager import Handler, Manager
 from masakari_ng.recovery.reserved_host import HostLocks
@@ -136,6 +138,11 @@ class Site:
         """Claims that nobody has held for years."""
         return self.database.read(lambda session: claims.stale(session, 1_000_000))
 
+    def rename_table(self, name: str, new: str) -> None:
+        """Let the database fail wherever the table is needed, or no longer."""
+        statement = text(f"ALTER TABLE {name} RENAME TO {new}")
+        self.database.write(lambda session: session.execute(statement))
+
     def take(self, notification: Notification, engine: str) -> Claim | None:
         return self.database.write(
             lambda session: claims.take(
@@ -143,20 +150,37 @@ class Site:
             )
         )
 
-    def plan_move(self, notification: Notification) -> None:
-        self.database.write(lambda session: _plan_move(session, notification))
+    def begin_move(self, notification: Notification) -> None:
+        """What an engine leaves that dies after its first look at the instance."""
+        uuid = self.plan_move(notification).uuid
+        self.database.write(lambda session: journal.update(session, uuid, vm_state="active"))
+
+    def plan_move(self, notification: Notification) -> VMove:
+        return self.database.write(lambda session: _plan_move(session, notification))
 
     def journal(self, notification: Notification) -> list[JournalEntry]:
         uuid = notification.notification_uuid
         return self.database.read(lambda session: journal.of_notification(session, uuid))
 
-    def manager(self, handler: Handler, engine: str = "engine-a") -> Manager:
-        """One that recovers hosts with `handler`."""
+    def vmoves(self, notification: Notification) -> list[VMove]:
+        uuid = notification.notification_uuid
+        return self.database.read(lambda session: vmoves.of_notification(session, uuid))
+
+    def manager(
+        self,
+        handler: Handler,
+        engine: str = "engine-a",
+        *,
+        threads: int = 4,
+        database: Any = None,
+    ) -> Manager:
+        """One that recovers hosts with `handler`, maybe on a database with quirks."""
         handlers = {NotificationType.COMPUTE_HOST: handler}
-        self.managers.append(
-            Manager(self.database, engine, handlers, self.recovery_context, threads=4)
+        made = Manager(
+            database or self.database, engine, handlers, self.recovery_context, threads=threads
         )
-        return self.managers[-1]
+        self.managers.append(made)
+        return made
 
     def recovery_context(
         self, asked: RequestContext, claim: Claim, notification: Notification, resumed: bool
@@ -176,10 +200,14 @@ class Site:
     def receive(
         self, manager: Manager, notification: Notification, request_id: str = "req-1"
     ) -> int:
-        """Hand over a notification as the bus does; gives how often it was acknowledged."""
+        """Do as the bus with a call; gives how often it was acknowledged, once it has ended."""
         acknowledged: list[None] = []
         context = RequestContext(request_id=request_id)
-        manager.process_notification(context, notification, lambda: acknowledged.append(None))
+        work = manager.process_notification(
+            context, notification, lambda: acknowledged.append(None)
+        )
+        if work is not None:
+            work.result(PATIENCE)
         return len(acknowledged)
 
 
@@ -191,7 +219,7 @@ def site(conf: cfg.ConfigOpts, database: Database, clock: SimulatedClock) -> Ite
         manager.close()
 
 
-def _plan_move(session: Any, notification: Notification) -> None:
+def _plan_move(session: Any, notification: Notification) -> VMove:
     vmove = vmoves.create(
         session,
         notification_uuid=notification.notification_uuid,
@@ -200,3 +228,4 @@ def _plan_move(session: Any, notification: Notification) -> None:
         source_host="compute-1",
     )
     journal.plan(session, vmove)
+    return vmove

@@ -4,11 +4,18 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from sqlalchemy import text
 
 from masakari_ng import errors
 from masakari_ng.db import claims, segments
-from masakari_ng.domain import NotificationStatus, NotificationType, RequestContext
-from masakari_ng.engine.manager import Manager
+from masakari_ng.domain import (
+    Claim,
+    NotificationStatus,
+    NotificationType,
+    RequestContext,
+    VMoveStatus,
+)
+from tests.servers import eventually
 
 from .conftest import PATIENCE, Recovery
 
@@ -40,14 +47,59 @@ def test_message_is_acknowledged_before_the_recovery(site):
     notification, recovery = site.report(), Recovery(held=True)
     manager, acknowledged = site.manager(recovery), threading.Event()
 
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(manager.process_notification, CONTEXT, notification, acknowledged.set)
-        recovery.wait_begun()
-        assert acknowledged.is_set()
-        assert site.status(notification) is RUNNING
-        recovery.go()
+    work = manager.process_notification(CONTEXT, notification, acknowledged.set)
+    recovery.wait_begun()
+    assert acknowledged.is_set()
+    assert site.status(notification) is RUNNING
+    assert not work.done()
+    recovery.go()
 
+    work.result(PATIENCE)
     assert site.status(notification) is FINISHED
+
+
+class Refusing:
+    """A database that refuses the first transaction."""
+
+    def __init__(self, database):
+        self.read, self._write = database.read, database.write
+        self._refused = False
+
+    def write(self, work):
+        if self._refused:
+            return self._write(work)
+        self._refused = True
+        raise errors.DatabaseUnavailable("away")
+
+
+def test_message_is_not_acknowledged_before_it_is_claimed(site):
+    notification, recovery, acknowledged = site.report(), Recovery(), threading.Event()
+    manager = site.manager(recovery, database=Refusing(site.database))
+
+    with pytest.raises(errors.DatabaseUnavailable):
+        manager.process_notification(CONTEXT, notification, acknowledged.set)
+
+    assert not acknowledged.is_set()
+    assert site.receive(manager, notification) == 1  # as when the message comes again
+    assert site.status(notification) is FINISHED
+
+
+def test_all_messages_are_claimed_at_once_and_some_are_worked_on(site):
+    """Else other engines, and the periodic task, would not know of those that wait here."""
+    reports = [site.report(host=site.add_host(f"host-{number}").uuid) for number in range(5)]
+    recovery, acknowledged = Recovery(held=True), []
+    manager = site.manager(recovery, threads=2)
+
+    for report in reports:
+        manager.process_notification(CONTEXT, report, lambda: acknowledged.append(True))
+    recovery.wait_begun()
+    recovery.wait_begun()
+
+    assert len(acknowledged) == len(site.held()) == 5
+    assert len(recovery.contexts) == 2
+    recovery.go()
+    assert manager.wait_idle(PATIENCE)
+    assert {site.status(report) for report in reports} == {FINISHED}
 
 
 def test_disabled_segment_is_ignored_with_a_message(site, caplog):
@@ -120,8 +172,33 @@ def test_notifications_of_a_host_wait_without_a_thread(site):
         recovery.wait_begun()
         recovery.go()
 
+    everything = first, second, third, elsewhere
+    eventually(lambda: {site.status(one) for one in everything} == {FINISHED})
     assert [one.nova for one in recovery.contexts] == ["req-1", "req-4", "req-3", "req-2"]
-    assert {site.status(one) for one in (first, second, third, elsewhere)} == {FINISHED}
+
+
+class Releasing:
+    """A database on which another recovery ends just after a claim has had to wait for it."""
+
+    def __init__(self, database, other):
+        self.read = database.read
+        self._database, self._other = database, other
+
+    def write(self, work):
+        done = self._database.write(work)
+        if isinstance(done, Claim) and not done.working:
+            self._database.write(lambda session: claims.release(session, self._other))
+        return done
+
+
+def test_host_that_becomes_free_meanwhile_is_not_waited_for(site):
+    """Without waiting for the next heartbeat."""
+    other, notification, recovery = site.take(site.report(), "engine-b"), site.report(), Recovery()
+    manager = site.manager(recovery, database=Releasing(site.database, other))
+
+    site.receive(manager, notification)
+
+    assert site.status(notification) is FINISHED
 
 
 @pytest.mark.parametrize(
@@ -139,15 +216,62 @@ def test_notifications_of_a_host_wait_without_a_thread(site):
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
 def test_every_end_is_a_status(site, raised, status, message):
+    """Only the journal of an error is kept: its retry must know which locks are ours."""
     notification = site.report()
-    site.plan_move(notification)
+    site.begin_move(notification)
 
     site.receive(site.manager(Recovery(raised)), notification)
 
     row = site.row(notification)
     assert (row.status, row.message) == (status, message)
     assert site.held() == []
+    assert len(site.journal(notification)) == (status is ERROR)
+
+
+@pytest.mark.parametrize(
+    ("result", "after"),
+    [(FINISHED, FINISHED), (errors.CloudUnreachable("503"), FAILED), (IGNORED, IGNORED)],
+    ids=["finished", "error", "ignored"],
+)
+def test_retry_goes_on_with_what_was_begun_and_leaves_nothing(site, result, after):
+    """A resumed recovery that fails early must neither lose its locks nor move twice."""
+    notification = site.report()
+    site.begin_move(notification)
+    site.receive(site.manager(Recovery(errors.CloudUnreachable("503"))), notification)
+    recovery = Recovery(result)
+    manager = site.manager(recovery, "engine-b")
+
+    manager.retry(site.row(notification), CONTEXT)
+
+    assert manager.wait_idle(PATIENCE)
+    assert [context.resumed for context in recovery.contexts] == [True]
+    assert site.status(notification) is after
+    (vmove,) = site.vmoves(notification)
+    assert (vmove.status, site.journal(notification)) == (VMoveStatus.FAILED, [])
+    assert vmove.message
+
+
+def test_retry_of_moves_that_nothing_was_done_for_begins_anew(site):
+    """As after a failure of the reserved host; it may need another choice of instances."""
+    notification = site.report()
+    site.plan_move(notification)
+
+    site.receive(site.manager(Recovery(errors.CloudUnreachable("503"))), notification)
+
+    assert site.status(notification) is ERROR
     assert site.journal(notification) == []
+
+
+def test_vanished_notification_is_let_go(site):
+    notification = site.report()
+    manager = site.manager(Recovery())
+    site.take(notification, "engine-a")
+    site.database.write(lambda session: session.execute(text("DELETE FROM notifications")))
+
+    manager.beat()
+
+    assert manager.wait_idle(PATIENCE)
+    assert site.held() == []
 
 
 def test_type_without_a_recovery_ends_in_error(site):
@@ -220,7 +344,7 @@ def test_retry_that_had_to_wait_is_the_last_one_too(site):
         assert site.status(second) is ERROR
         recovery.go()
 
-    assert (site.status(first), site.status(second)) == (ERROR, FAILED)
+    eventually(lambda: (site.status(first), site.status(second)) == (ERROR, FAILED))
 
 
 class Unnoticed:
@@ -239,13 +363,7 @@ def test_unnoticed_commits_lose_nothing(site, caplog):
     """The one that stores the outcome, too: what waits for the host follows at once."""
     first, second = site.report(), site.report()
     recovery = Recovery(held=True)
-    manager = Manager(
-        Unnoticed(site.database),
-        "engine-a",
-        {NotificationType.COMPUTE_HOST: recovery},
-        site.recovery_context,
-        threads=4,
-    )
+    manager = site.manager(recovery, database=Unnoticed(site.database))
     caplog.set_level("INFO")
 
     with ThreadPoolExecutor(1) as pool:
@@ -253,9 +371,8 @@ def test_unnoticed_commits_lose_nothing(site, caplog):
         recovery.wait_begun()
         site.receive(manager, second)
         recovery.go()
-    manager.close()
 
-    assert {site.status(one) for one in (first, second)} == {FINISHED}
+    eventually(lambda: {site.status(one) for one in (first, second)} == {FINISHED})
     assert site.held() == []
     assert len(recovery.contexts) == 2
     assert f"Notification {first.notification_uuid} exits with status: finished." in caplog.text
@@ -303,3 +420,19 @@ def test_stopping_manager_begins_nothing(site):
     assert len(recovery.contexts) == 1
     assert (site.status(waiting), site.status(late)) == (NEW, NEW)
     assert len(site.handed_over()) == 2
+
+
+def test_stopping_manager_leaves_what_waits_at_once(site):
+    """Also where recoveries that go on for long occupy every thread."""
+    waiting, recovery = site.report(), Recovery(held=True)
+    manager = site.manager(recovery, threads=1)
+    manager.process_notification(CONTEXT, site.report(), lambda: None)
+    recovery.wait_begun()
+    site.receive(manager, waiting)
+
+    manager.drain()
+
+    eventually(lambda: len(site.handed_over()) == 1)
+    (left,) = site.handed_over()
+    assert left.notification_uuid == waiting.notification_uuid
+    recovery.go()

@@ -1,10 +1,9 @@
 """Protects when and what the periodic tasks retry, and what they give up."""
 
 import pytest
-from sqlalchemy import text
 
 from masakari_ng import errors
-from masakari_ng.domain import NotificationStatus
+from masakari_ng.domain import NotificationStatus, VMoveStatus
 from masakari_ng.engine.periodic import Periodic, Task
 from tests.servers import eventually
 
@@ -165,23 +164,74 @@ def test_what_a_live_engine_works_on_is_not_given_up(site, periodic_of):
     assert (site.status(works), site.status(waits)) == (RUNNING, NEW)
 
 
+class Meanwhile:
+    """A database on which something else happens once, after a read or before a write."""
+
+    def __init__(self, database, *, after_read=None, before_write=None):
+        self._database = database
+        self._after_read, self._before_write = after_read, before_write
+
+    def read(self, work):
+        found = self._database.read(work)
+        happens, self._after_read = self._after_read, None
+        if happens is not None:
+            happens()
+        return found
+
+    def write(self, work):
+        if self._before_write is not None:
+            self._before_write()
+        return self._database.write(work)
+
+
+def test_what_begins_while_old_ones_are_looked_for_is_not_given_up(site):
+    notification = site.report(age=99999)
+    database = Meanwhile(site.database, after_read=lambda: site.take(notification, "alive"))
+
+    Periodic(site.conf, site.manager(Recovery()), database, site.clock).expire()
+
+    assert site.status(notification) is RUNNING
+
+
+def test_what_ends_while_it_is_given_up_keeps_its_status(site, caplog):
+    notification = site.report(RUNNING, age=99999)
+    database = Meanwhile(
+        site.database, before_write=lambda: site.set_status(notification, FINISHED)
+    )
+
+    Periodic(site.conf, site.manager(Recovery()), database, site.clock).expire()
+
+    assert site.status(notification) is FINISHED
+    assert "is expired" not in caplog.text
+
+
+def test_old_error_is_put_in_order_before_it_is_given_up(site, periodic_of, caplog):
+    """Its run had died in the middle and failed when it was taken up again."""
+    notification, recovery = site.report(ERROR, age=99999), Recovery()
+    site.plan_move(notification)
+    manager = site.manager(recovery)
+
+    periodic_of(manager).expire()
+
+    assert manager.wait_idle(PATIENCE)
+    assert site.status(notification) is FAILED
+    assert (recovery.contexts, site.journal(notification), site.held()) == ([], [], [])
+    assert [vmove.status for vmove in site.vmoves(notification)] == [VMoveStatus.FAILED]
+    uuid = notification.notification_uuid
+    assert f"'{uuid}'. Reason: The notification is expired." in caplog.text
+
+
 def test_error_in_a_task_ends_that_run_only(site, periodic_of, caplog):
     manager = site.manager(Recovery())
     periodic = periodic_of(manager, process_unfinished_notifications_interval=5)
-    rename(site, "notifications", "hidden")
+    site.rename_table("notifications", "hidden")
 
     site.clock.sleep(5)
     assert periodic.look() == pytest.approx(5)
 
     assert "Error during MasakariManager._process_unfinished_notifications" in caplog.text
-    rename(site, "hidden", "notifications")
+    site.rename_table("hidden", "notifications")
     notification = site.report(ERROR)
     site.clock.sleep(5)
     periodic.look()
     eventually(lambda: site.status(notification) is FINISHED)
-
-
-def rename(site, table, name):
-    site.database.write(
-        lambda session: session.execute(text(f"ALTER TABLE {table} RENAME TO {name}"))
-    )

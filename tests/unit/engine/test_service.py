@@ -8,7 +8,7 @@ import pytest
 from masakari_ng.clock import SystemClock
 from masakari_ng.domain import NotificationStatus, RequestContext
 from masakari_ng.engine.periodic import Periodic
-from masakari_ng.engine.service import Service
+from masakari_ng.engine.service import BEYOND_GRACE, HAND_OVER_LIMIT, Service
 from masakari_ng.engine.takeover import Takeover
 from masakari_ng.messaging.client import EngineClient
 from masakari_ng.messaging.connection import Broker
@@ -81,6 +81,11 @@ def test_notification_from_the_bus_is_recovered(site, start, cast):
 
     eventually(lambda: site.status(notification) is FINISHED)
     assert [context.nova for context in recovery.contexts] == ["req-1"]
+
+
+def test_default_stop_ends_before_systemd_loses_patience(conf):
+    assert conf.graceful_shutdown_timeout + BEYOND_GRACE < 90
+    assert BEYOND_GRACE > 3 * HAND_OVER_LIMIT
 
 
 def test_recovery_that_ends_in_time_is_waited_for(site, start, cast):

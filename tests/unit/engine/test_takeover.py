@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from masakari_ng.clock import SystemClock
 from masakari_ng.db import claims
-from masakari_ng.domain import NotificationStatus
+from masakari_ng.domain import NotificationStatus, VMoveStatus
 from masakari_ng.engine.takeover import Takeover
 from tests.servers import eventually
 from tests.simulated_clock import SimulatedClock
@@ -86,6 +86,39 @@ def test_after_an_outage_the_others_may_beat_first(site):
     assert len(site.held("alive")) == 1
 
 
+class Slow:
+    """A database that is away for a minute whenever something is read, or written."""
+
+    def __init__(self, site, away):
+        self._site, self._away = site, away
+
+    def read(self, work):
+        self._pause("read")
+        return self._site.database.read(work)
+
+    def write(self, work):
+        self._pause("write")
+        return self._site.database.write(work)
+
+    def _pause(self, what):
+        if self._away == what:
+            self._site.clock.now += 60
+
+
+@pytest.mark.parametrize("away", ["read", "write"])
+def test_after_an_outage_in_the_middle_the_others_may_beat_first(site, away):
+    site.take(site.report(), "alive")
+    die(site, "alive")
+    recovery = Recovery()
+    manager = site.manager(recovery)
+    takeover = Takeover(manager, Slow(site, away), site.clock, heartbeat=15, timeout=TIMEOUT)
+
+    takeover.tick()
+
+    assert len(site.held("alive")) == 1
+    assert recovery.contexts == []
+
+
 def test_running_row_without_a_claim_belongs_to_upstream(site, takeover_of):
     notification, recovery = site.report(RUNNING), Recovery()
 
@@ -140,6 +173,7 @@ def test_what_was_given_up_meanwhile_is_only_cleared_away(site, takeover_of):
     assert recovery.contexts == []
     assert site.status(notification) is FAILED
     assert (site.held(), site.journal(notification)) == ([], [])
+    assert [vmove.status for vmove in site.vmoves(notification)] == [VMoveStatus.FAILED]
 
 
 def test_lost_claim_is_noticed_and_named(site, takeover_of, caplog):
@@ -175,19 +209,13 @@ def test_thread_looks_at_once_and_outlives_errors(site, caplog):
     notification, recovery = site.report(), Recovery()
     manager, clock = site.manager(recovery), SystemClock()
     takeover = Takeover(manager, site.database, clock, heartbeat=0.05, timeout=TIMEOUT)
-    rename(site, "masakari_ng_claims", "hidden")
+    site.rename_table("masakari_ng_claims", "hidden")
 
     takeover.start()
     eventually(lambda: "The claims cannot be looked after" in caplog.text)
-    rename(site, "hidden", "masakari_ng_claims")
+    site.rename_table("hidden", "masakari_ng_claims")
     site.take(notification, "dead")
     die(site, "dead")
     eventually(lambda: site.status(notification) is FINISHED)
     clock.stop()
     takeover.join(PATIENCE)
-
-
-def rename(site, table, name):
-    site.database.write(
-        lambda session: session.execute(text(f"ALTER TABLE {table} RENAME TO {name}"))
-    )

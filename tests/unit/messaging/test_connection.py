@@ -1,12 +1,14 @@
 """Protects how options become connections, waits and declarations."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
 from oslo_config import cfg
 
 from masakari_ng import errors
+from masakari_ng.messaging import queue_names
 from masakari_ng.messaging.connection import Broker
 from tests.servers import free_port
 
@@ -15,7 +17,7 @@ _GROUP = "oslo_messaging_rabbit"
 
 def _declarations(broker: Broker) -> list[tuple[Any, ...]]:
     """Name, durable, auto-delete and arguments, first of the exchange, then of all queues."""
-    queues = broker.engine_queues()
+    queues = broker.topology.engine_queues()
     exchange = queues[0].exchange
     return [
         (exchange.name, exchange.durable, exchange.auto_delete, None),
@@ -62,7 +64,7 @@ def test_the_fanout_queue_expires(conf: cfg.ConfigOpts, ttl: int, expires: int |
     conf.set_override("rabbit_transient_queues_ttl", ttl, _GROUP)
 
     broker = Broker(conf)
-    first, second = (broker.engine_queues()[2] for _ in range(2))
+    first, second = (broker.topology.engine_queues()[2] for _ in range(2))
 
     assert first.expires == expires
     assert first.name.startswith("ha_engine_fanout_")
@@ -75,7 +77,7 @@ def test_names_follow_topic_and_exchange(conf: cfg.ConfigOpts):
     conf.set_override("control_exchange", "foo")
     conf.set_override("masakari_topic", "bar")
 
-    shared, own, fanout = Broker(conf).engine_queues()
+    shared, own, fanout = Broker(conf).topology.engine_queues()
 
     assert [shared.name, own.name] == ["bar", "bar.h"]
     assert [shared.routing_key, own.routing_key, fanout.routing_key] == ["bar", "bar.h", "bar"]
@@ -112,7 +114,15 @@ def test_options_in_the_url_come_first(conf: cfg.ConfigOpts, query: str, interva
 
 @pytest.mark.parametrize(
     "query",
-    ["no_such_option=1", "ssl=perhaps", "heartbeat_rate=x", "rabbit_login_method=RABBIT-CR-DEMO"],
+    [
+        "no_such_option=1",
+        "ssl=perhaps",
+        "heartbeat_rate=x",
+        "rabbit_login_method=RABBIT-CR-DEMO",
+        "rabbit_quorum_queue=1&rabbit_ha_queues=1",
+        "rabbit_stream_fanout=1&rabbit_qos_prefetch_count=1",
+        "rabbit_stream_fanout=1&rabbit_transient_quorum_queue=1",
+    ],
 )
 def test_options_that_cannot_be_used_are_refused(conf: cfg.ConfigOpts, query: str):
     conf.set_override("transport_url", f"rabbit://u:secret@host/?{query}")
@@ -134,3 +144,21 @@ def test_all_brokers_are_tried_and_named(conf: cfg.ConfigOpts):
 
     assert all(f"127.0.0.1:{port}" in str(refusal.value) for port in ports)
     assert "secret" not in str(refusal.value)
+
+
+def test_options_without_a_default_can_stand_in_the_url(conf: cfg.ConfigOpts):
+    conf.set_override("transport_url", "rabbit://host/?kombu_compression=bz2")
+
+    assert Broker(conf).compression == "bzip2"
+
+
+def test_numbered_queues_are_taken_over_by_the_next_start(tmp_path: Path):
+    options = {"use_queue_manager": True, "hostname": "ctl1", "processname": "masakari-api"}
+    counter = tmp_path / "ctl1_masakari-api_qmanager"
+
+    names = [queue_names.unique(options, tmp_path) for _ in range(2)]
+    group, number, _ = counter.read_text().strip().split(":")
+    counter.write_text(f"{group}:{number}:another start\n")
+    names.append(queue_names.unique(options, tmp_path))
+
+    assert names == [f"ctl1:masakari-api:{number}" for number in (1, 2, 1)]

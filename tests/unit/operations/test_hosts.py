@@ -9,6 +9,7 @@ from masakari_ng.db import hosts, segments
 from masakari_ng.domain import RecoveryMethod, RequestContext
 from masakari_ng.operations import Hosts, Segments
 
+CALLER = RequestContext(request_id="req-1")
 HOST = {"name": "compute-1", "type": "COMPUTE", "control_attributes": "SSH"}
 
 
@@ -16,7 +17,7 @@ class DeletingCloud:
     """Knows every host; the segment is deleted while it is asked."""
 
     def __init__(self, database, segment: str) -> None:
-        self._delete = lambda: Segments(database).delete(segment)
+        self._delete = lambda: Segments(database).delete(CALLER, segment)
 
     def fresh_nova(self, request_id: str) -> SimpleNamespace:
         return SimpleNamespace(services=self._services)
@@ -35,7 +36,7 @@ def test_the_segment_may_be_deleted_while_nova_is_asked(database):
     cloud = DeletingCloud(database, segment.uuid)
 
     with pytest.raises(errors.SegmentNotFound):
-        Hosts(database, cloud).create(RequestContext(request_id="req-1"), segment.uuid, HOST)
+        Hosts(database, cloud).create(CALLER, segment.uuid, HOST)
 
     with pytest.raises(errors.HostNotFoundByName):
         database.read(lambda session: hosts.by_name(session, "compute-1"))

@@ -46,7 +46,7 @@ def stored(database):
 
 
 def operations(conf, database, *, timeout: float = 2.0) -> Notifications:
-    engine = EngineClient(Broker(conf), timeout=timeout)
+    engine = EngineClient(Broker(conf), timeout=timeout, response_timeout=timeout)
     return Notifications(database, engine, workflows=None, window=180)
 
 
@@ -86,9 +86,11 @@ def test_a_refused_report_leaves_nothing(conf, database, stored):
     assert stored() == []
 
 
-def test_details_need_the_database_of_the_workflows(conf, database, stored):
-    reports = operations(conf, database)
+def test_without_the_database_of_the_workflows_an_engine_is_asked_for_details(
+    conf, database, stored
+):
+    reports = operations(conf, database, timeout=0.5)
     created = reports.create(CALLER, REPORT)
 
-    with pytest.raises(errors.WorkflowDetailsUnavailable):
-        reports.details(created.notification_uuid)
+    with pytest.raises(errors.NoAnswer):
+        reports.details(CALLER, created)

@@ -102,6 +102,22 @@ class Recovery:
         recovery = HostRecovery(self.context, self.host.name, runner, self.reserved_hosts)
         recovery.run(self.host.segment.recovery_method)
 
+    def frozen(self, after: int) -> "Recovery":
+        """The same recovery in an engine that is frozen, until another has taken over.
+
+        Args:
+            after: number of requests to Nova before that.
+        """
+        nova = Freezing(self, after)
+        return replace(self, context=replace(self.context, nova=nova))
+
+    @property
+    def changes_when_thawed(self) -> list[Any]:
+        """What Nova was asked to change after the claim was lost."""
+        assert self.context.nova.seen is not None
+        late = self.cloud.frames[self.context.nova.seen :]
+        return [frame["body"] for frame in late if frame["method"] != "GET"]
+
     def on(self, clock: Any) -> "Recovery":
         """The same recovery with a clock of one's own."""
         return replace(self, context=replace(self.context, clock=clock))
@@ -157,6 +173,37 @@ class Recovery:
             if frame["path"].startswith("/compute")
             and (mine in frame["path"] if mine else "/servers/1111" not in frame["path"])
         ]
+
+
+class Freezing:
+    """A Nova that answers some requests before the claim is lost.
+
+    Attributes:
+        seen: number of frames up to that moment.
+    """
+
+    def __init__(self, recovery: Recovery, after: int) -> None:
+        self._recovery = recovery
+        self._left = after
+        self.seen: int | None = None
+        self._count()
+
+    def __getattr__(self, name: str) -> Any:
+        request = getattr(self._recovery.context.nova, name)
+
+        def counted(*arguments: Any) -> Any:
+            try:
+                return request(*arguments)
+            finally:
+                self._left -= 1
+                self._count()
+
+        return counted
+
+    def _count(self) -> None:
+        if self._left == 0:
+            self._recovery.taken_over()
+            self.seen = len(self._recovery.cloud.frames)
 
 
 def _begun(

@@ -65,6 +65,17 @@ def test_instance_is_stopped_and_started(recovery, build, restart, state, frames
     }
 
 
+@pytest.mark.parametrize("after", [1, 2, 5, 6])
+def test_who_was_frozen_meanwhile_touches_nothing(recovery, build, after):
+    build(named("vm-1", vm_state="resized"))
+    frozen = recovery.frozen(after)
+
+    with pytest.raises(errors.ClaimLost):
+        instance.recover(frozen.context, VM, FlowRunner(recovery.context.database))
+
+    assert frozen.changes_when_thawed == []
+
+
 UNTOUCHED = {
     f"faults 96: {label}": (
         state,

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from masakari_ng import errors
 from masakari_ng.domain import JournalEntry
@@ -106,6 +107,17 @@ def test_where_it_went_is_what_the_hypervisor_calls_itself(recovery, build):
 
     # As upstream: a name that differs from the start counts as moved at the first look.
     assert move.dest_host == "node-1"
+
+
+LOCKED = {"locked": True}
+SENT = {"vm_state": "active", "compare_state": "active", "locked": True, "evacuate_sent": True}
+RESET_SENT = {
+    "vm_state": "paused",
+    "compare_state": "error",
+    "stop_after": True,
+    "locked": True,
+    "evacuate_sent": True,
+}
 
 
 TIMEOUT = "Failed reason: timeout."
@@ -220,7 +232,7 @@ def test_a_failed_unlock_is_only_logged(recovery, build, caplog):
     move = recovery.move(recovery.begun("vm-1"))
 
     assert (move.status, move.message) == ("succeeded", None)
-    assert f"Failed to unlock instance {VM} after evacuation: scripted fault" in caplog.text
+    assert f"{recovery.notification_uuid}: Failed to unlock instance {VM} after" in caplog.text
     assert recovery.journal == []
 
 
@@ -272,6 +284,99 @@ def test_a_lost_claim_ends_all_writing(recovery, build, lost):
     assert (left.status, left.end_time) == ({"a": "pending", "w": "ongoing"}[lost[0]], None)
 
 
+BUSY = {"vm_state": "error", "task_state": "deleting"}  # asks most of Nova
+REQUESTS = len(STATES["error, busy"][1])
+
+
+@pytest.mark.parametrize("after", range(1, REQUESTS + 1))
+def test_who_was_frozen_meanwhile_touches_nothing(recovery, build, after):
+    build(described("vm-1", **BUSY))
+    vmove, frozen = recovery.begun("vm-1"), recovery.frozen(after)
+
+    with pytest.raises(errors.ClaimLost):
+        frozen.move(vmove)
+
+    assert frozen.changes_when_thawed == []
+
+
+@pytest.mark.parametrize(("status", "after"), [("ongoing", 1), ("succeeded", 0), ("failed", 0)])
+def test_who_was_frozen_after_a_takeover_touches_nothing(recovery, build, status, after):
+    build(described("vm-1", locked=True))
+    vmove, frozen = recovery.begun("vm-1", status, **SENT), recovery.frozen(after)
+
+    with pytest.raises(errors.ClaimLost):
+        frozen.move(vmove)
+
+    assert frozen.changes_when_thawed == []
+
+
+class Outage:
+    """A database that fails at the write of this number and then tells what is stored."""
+
+    def __init__(self, recovery: Recovery, at: int, error: Exception) -> None:
+        self.read = recovery.context.database.read
+        self._recovery, self._left, self._error = recovery, at, error
+
+    def write(self, work: Callable[[Any], Any]) -> Any:
+        self._left -= 1
+        if self._left == 0:
+            self.stored = (self._recovery.moves, self._recovery.journal)
+            raise self._error
+        return self._recovery.context.database.write(work)
+
+
+UNAVAILABLE, DEADLOCK = errors.DatabaseUnavailable("gone"), errors.DatabaseDeadlock("gave way")
+WRITES = 8
+
+
+@pytest.mark.parametrize(
+    ("at", "error"), [*((at, UNAVAILABLE) for at in range(1, WRITES + 1)), (4, DEADLOCK)]
+)
+def test_an_outage_leaves_everything_to_a_takeover(recovery, build, at, error):
+    build(described("vm-1", **BUSY))
+    vmove, outage = recovery.begun("vm-1"), Outage(recovery, at, error)
+
+    with pytest.raises(type(error)):
+        replace(recovery, context=replace(recovery.context, database=outage)).move(vmove)
+
+    assert (recovery.moves, recovery.journal) == outage.stored
+    assert recovery.journal != []
+    (left,) = recovery.moves
+    recovery.taken_over().move(left)
+    (move,) = recovery.moves
+    assert (move.status, recovery.journal) == ("succeeded", [])
+    assert recovery.cloud.requests("evacuate") == {VM: 1}
+    server = recovery.cloud.servers[VM]
+    assert (server.vm_state, server.locked) == ("error", False)
+
+
+REFUSED = (
+    "CREATE TRIGGER refused BEFORE UPDATE OF status ON vmoves WHEN new.{}"
+    " BEGIN SELECT RAISE(ABORT, 'no'); END"
+)
+
+
+@pytest.mark.parametrize(
+    ("refused", "stored"),
+    [
+        ("status = 'succeeded'", ("failed", "Failed reason: the outcome could not be stored.")),
+        ("status <> 'ongoing'", ("ongoing", None)),
+    ],
+)
+def test_an_outcome_that_cannot_be_stored_leaves_no_lock(recovery, build, caplog, refused, stored):
+    build(described("vm-1"))
+    vmove = recovery.begun("vm-1")
+    refusal = text(REFUSED.format(refused))
+    recovery.context.database.write(lambda session: session.execute(refusal))
+
+    move = recovery.move(vmove)
+
+    assert (move.status, move.message) == stored
+    assert not recovery.cloud.servers[VM].locked
+    assert recovery.journal == []
+    assert f"instance {VM}: The outcome of the evacuation could not be stored" in caplog.text
+
+
 class Watched:
     """A Nova that notes, at each call, what a takeover would read."""
 
@@ -310,15 +415,6 @@ def test_the_journal_is_ahead_of_each_act(recovery, build):
     }
 
 
-LOCKED = {"locked": True}
-SENT = {"vm_state": "active", "compare_state": "active", "locked": True, "evacuate_sent": True}
-RESET_SENT = {
-    "vm_state": "paused",
-    "compare_state": "error",
-    "stop_after": True,
-    "locked": True,
-    "evacuate_sent": True,
-}
 MOVED = {"host": "compute-2", "locked": True}
 # server, status of the vmove, journal: frames, message of a failure. Two looks and the last one.
 TAKEN_OVER = {

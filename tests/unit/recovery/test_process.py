@@ -64,6 +64,16 @@ def test_service_is_disabled(recovery, recover, service):
     }
 
 
+def test_who_was_frozen_meanwhile_disables_nothing(recovery, service):
+    service()
+    frozen, runner = recovery.frozen(after=2), FlowRunner(recovery.context.database)
+
+    with pytest.raises(errors.ClaimLost):
+        process.recover(frozen.context, "nova-compute", "compute-1", runner)
+
+    assert frozen.changes_when_thawed == []
+
+
 def test_service_that_is_disabled_is_left_alone(recovery, recover, service):
     """As after a takeover, or where an operator was faster."""
     service(status="disabled")

@@ -13,7 +13,7 @@ from taskflow.task import Task
 from masakari_ng import errors
 from masakari_ng.db.session import Database
 from masakari_ng.recovery.runner import FlowRunner
-from masakari_ng.recovery.task import RecoveryTask
+from masakari_ng.recovery.task import RecoveryContext, RecoveryTask
 
 UUID = "b2e9bd4c-6a0f-4f9c-9cf0-0c3a4c9a5d4f"
 
@@ -24,6 +24,21 @@ class Greeting(RecoveryTask):
     def execute(self, host_name: str) -> None:
         self.report(f"Hello {host_name}")
         self.report("Goodbye", 1.0)
+
+
+class Reporting(RecoveryTask):
+    """Reports while the database is away."""
+
+    wire_name = "ReportingTask"
+
+    def __init__(self, context: RecoveryContext, outage: "Outage") -> None:
+        super().__init__(context)
+        self._outage = outage
+
+    def execute(self) -> None:
+        self._outage.left = 4
+        self.report("Hello")
+        assert self._outage.left == 0
 
 
 class Failing(Task):
@@ -147,6 +162,14 @@ def test_an_outage_within_the_patience_does_not_show(patient, context, clock, ta
     assert rows(patient, "SELECT state FROM flowdetails") == [("SUCCESS",)]
     (meta,) = rows(patient, "SELECT meta FROM atomdetails WHERE name = 'GreetingTask'")
     assert "Goodbye" in meta[0]
+
+
+def test_an_outage_while_a_task_reports_does_not_show(patient, context):
+    outage = Outage(patient, "UPDATE atomdetails", 0)
+
+    run(patient, Reporting(context, outage))
+
+    assert rows(patient, "SELECT state FROM flowdetails") == [("SUCCESS",)]
 
 
 def test_a_longer_outage_ends_the_flow(patient, context):
