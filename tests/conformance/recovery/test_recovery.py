@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,4 +61,18 @@ def test_recovery_is_what_was_recorded(
         request.node.add_report_section("call", title, text)
     if played.error:
         raise played.error
+    if json.loads(path.read_text()).get("racing"):
+        _forget_number_of_locks(expected)
+        _forget_number_of_locks(played.result)
     assert played.result == expected
+
+
+def _forget_number_of_locks(result: dict[str, Any]) -> None:
+    """Two moves of one instance: it is chance whether the second finds it locked by the first."""
+    instances = result["frames"]["instances"]
+    for name, lines in instances.items():
+        instances[name] = [
+            line
+            for place, line in enumerate(lines)
+            if "lock" not in line or line not in lines[:place]
+        ]
