@@ -62,6 +62,28 @@ class VMoveType(StrEnum):
     LIVE_MIGRATION = "live_migration"
 
 
+class Correction(StrEnum):
+    """A mistake of upstream's that `[masakari_ng] corrections` mends. See docs/differences.md."""
+
+    VMOVE_ACCOUNTING = "vmove_accounting"
+    EVACUATION_ORDER = "evacuation_order"
+    PENDING_VMOVES = "pending_vmoves"
+    MOVED_BY_SERVICE_HOST = "moved_by_service_host"
+    ERROR_TEXTS = "error_texts"
+    RETRY_LOST_NOTIFICATIONS = "retry_lost_notifications"
+    PROCESS_MAINTENANCE = "process_maintenance"
+    PARALLEL_INSTANCE_RECOVERY = "parallel_instance_recovery"
+    SKIP_DELETED_INSTANCES = "skip_deleted_instances"
+    RESERVED_HOST_WAIT = "reserved_host_wait"
+    USER_STOPPED_INSTANCES = "user_stopped_instances"
+    EVENT_FAULTS = "event_faults"
+    UNLOCK_ONLY_LOCKED = "unlock_only_locked"
+    EXPIRY_BY_RECEIPT = "expiry_by_receipt"
+    RETURN_RESERVED_HOST = "return_reserved_host"
+    SERVICE_DOWN_POLL = "service_down_poll"
+    RETRY_UNLOCK = "retry_unlock"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """What every stored row has. Instants are naive UTC with whole seconds."""

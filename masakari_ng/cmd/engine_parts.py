@@ -16,6 +16,7 @@ from stevedore.exception import NoMatches
 from masakari_ng import errors
 from masakari_ng.clock import Clock, SystemClock
 from masakari_ng.compute.nova import Cloud
+from masakari_ng.conf import own
 from masakari_ng.db.session import Database
 from masakari_ng.domain import Claim, Host, Notification, NotificationType, RequestContext
 from masakari_ng.engine.details import WorkflowDetails
@@ -149,6 +150,7 @@ def _context(
         locks=locks,
         resumed=resumed,
         host_changed=functools.partial(_tell_changed, events, asked),
+        corrections=own.corrections(conf),
     )
 
 

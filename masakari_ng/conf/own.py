@@ -1,10 +1,21 @@
 """Options that only masakari-ng has; upstream ignores their section."""
 
-from oslo_config import cfg
+from oslo_config import cfg, types
+
+from masakari_ng.domain import Correction
 
 GROUP = "masakari_ng"
 
+_ALL = "all"
+
 _OPTIONS = [
+    cfg.ListOpt(
+        "corrections",
+        default=[],
+        item_type=types.String(choices=[_ALL, *Correction]),
+        help="Mistakes of upstream's that are to be mended, or 'all'. None by default: everything"
+        " that clients see is as upstream has it. docs/differences.md explains each.",
+    ),
     cfg.IntOpt(
         "claim_heartbeat",
         default=15,
@@ -48,3 +59,9 @@ _OPTIONS = [
 def register(conf: cfg.ConfigOpts) -> None:
     """Make the options of this module known to `conf`."""
     conf.register_opts(_OPTIONS, group=GROUP)
+
+
+def corrections(conf: cfg.ConfigOpts) -> frozenset[Correction]:
+    """What the operator wants mended."""
+    named = conf.masakari_ng.corrections
+    return frozenset(Correction if _ALL in named else map(Correction, named))

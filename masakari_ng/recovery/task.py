@@ -15,7 +15,7 @@ from masakari_ng.clock import Clock, wait_until
 from masakari_ng.compute.nova import Nova
 from masakari_ng.db import claims
 from masakari_ng.db.session import Database
-from masakari_ng.domain import Claim, Host, Notification, ProgressEntry
+from masakari_ng.domain import Claim, Correction, Host, Notification, ProgressEntry
 from masakari_ng.recovery.logs import About
 from masakari_ng.recovery.progress import ProgressLog
 from masakari_ng.recovery.reserved_host import HostLocks
@@ -35,6 +35,7 @@ class RecoveryContext:
         locks: on reserved hosts, the same for all recoveries of a process.
         resumed: the claim was taken over from an engine that died in the middle.
         host_changed: told of a host with its new flags.
+        corrections: mistakes of upstream's that are not to be made.
     """
 
     conf: cfg.ConfigOpts
@@ -46,6 +47,7 @@ class RecoveryContext:
     locks: HostLocks
     resumed: bool = False
     host_changed: Callable[[Host], None] = lambda _host: None
+    corrections: frozenset[Correction] = frozenset()
 
     def write(self, work: Callable[[Session], T]) -> T:
         """Run `work` in one transaction that begins by making sure of the claim.

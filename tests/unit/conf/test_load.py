@@ -3,6 +3,8 @@
 import pytest
 
 from masakari_ng import conf as options
+from masakari_ng.conf import own
+from masakari_ng.domain import Correction
 
 
 @pytest.fixture
@@ -48,3 +50,20 @@ def test_an_environment_variable_wins_over_the_files(tmp_path, monkeypatch):
     conf = options.load(["--config-file", str(path)], program="masakari-ng-api")
 
     assert conf.osapi_max_limit == 5
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("", frozenset()),
+        ("retry_unlock, error_texts", {Correction.RETRY_UNLOCK, Correction.ERROR_TEXTS}),
+        ("error_texts,all", frozenset(Correction)),
+    ],
+)
+def test_corrections_are_named_or_all(value, expected, tmp_path):
+    file = tmp_path / "masakari.conf"
+    file.write_text(f"[masakari_ng]\ncorrections = {value}\n")
+
+    conf = options.load([], program="masakari-ng-engine", files=[str(file)])
+
+    assert own.corrections(conf) == expected
