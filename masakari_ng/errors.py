@@ -287,7 +287,7 @@ class CloudUnreachable(CloudError):
     """Refused, dropped or timed out; whether the request was carried out is not known."""
 
 
-class CloudBadRequest(CloudError):
+class CloudBadRequest(CloudError, text="Invalid input received: {}"):
     """400."""
 
 

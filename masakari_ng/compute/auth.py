@@ -1,22 +1,55 @@
 """The only place that logs in at Keystone. Spec: recovery §8.1."""
 
+import re
+import time
 from typing import Any
+from urllib.parse import urlsplit
 
-from keystoneauth1 import loading
+from keystoneauth1 import exceptions, loading
 from keystoneauth1.identity.base import BaseIdentityPlugin
 from keystoneauth1.plugin import BaseAuthPlugin
 from keystoneauth1.session import Session, TCPKeepAliveAdapter
 from oslo_config import cfg
 
-from masakari_ng import errors
+from masakari_ng import errors, metrics
+
+_ID = re.compile(r"/(?=[^/]*\d)[^/]+")
+_UNANSWERED = "none"
 
 
 class _SharedSession(Session):
     """Sends a refused request again also where another thread has dropped the token already."""
 
+    def request(self, url: str, method: str, *given: Any, **options: Any) -> Any:
+        """Send a request, be it to Nova or to Keystone, and measure it."""
+        begin, answer = time.monotonic(), _UNANSWERED
+        try:
+            response = super().request(url, method, *given, **options)
+            answer = str(response.status_code)
+        except exceptions.HttpError as error:
+            answer = str(error.http_status)
+            raise
+        else:
+            return response
+        finally:
+            operation = _operation(url, method, options.get("json"))
+            metrics.CLOUD.observe(time.monotonic() - begin, operation, answer)
+
     def invalidate(self, auth: BaseAuthPlugin | None = None) -> bool:
         super().invalidate(auth)  # False while that thread asks for the new one.
         return True
+
+
+def _operation(url: str, method: str, body: Any) -> str:
+    """What is asked for, without any id: Nova's paths are relative, Keystone's URLs are not."""
+    path = urlsplit(url).path
+    if path.endswith("/auth/tokens"):
+        return "token"
+    if url.startswith("http"):
+        return "discovery"
+    if path.endswith("/action"):
+        return str(next(iter(body)))
+    return f"{method} {_ID.sub('/ID', path)}"
 
 
 def make_session(conf: cfg.ConfigOpts, threads: int) -> Session:

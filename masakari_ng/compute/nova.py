@@ -19,23 +19,18 @@ from masakari_ng.compute import auth
 
 _MICROVERSION = "2.53"
 
-_TRANSLATION: tuple[tuple[tuple[type[Exception], ...], type[errors.CloudError], str], ...] = (
+_TRANSLATION: tuple[tuple[tuple[type[Exception], ...], type[errors.CloudError]], ...] = (
     (
         (keystone.ConnectionError, keystone.DiscoveryFailure, nova.CommandError),
         errors.CloudUnreachable,
-        "An unknown exception occurred.",
     ),
-    (
-        (nova.BadRequest, keystone.BadRequest),
-        errors.CloudBadRequest,
-        "Invalid input received: {}",
-    ),
-    ((nova.Forbidden, keystone.Forbidden), errors.CloudForbidden, "{}"),
-    ((nova.NotFound,), errors.CloudNotFound, "Resource could not be found."),
-    ((nova.Conflict,), errors.CloudConflict, "Conflict"),
-    ((nova.ClientException, keystone.ClientException), errors.CloudError, "{}"),
+    ((nova.BadRequest, keystone.BadRequest), errors.CloudBadRequest),
+    ((nova.Forbidden, keystone.Forbidden), errors.CloudForbidden),
+    ((nova.NotFound,), errors.CloudNotFound),
+    ((nova.Conflict,), errors.CloudConflict),
+    ((nova.ClientException, keystone.ClientException), errors.CloudError),
 )
-_THEIRS = tuple(theirs for classes, _, _ in _TRANSLATION for theirs in classes)
+_THEIRS = tuple(theirs for classes, _ in _TRANSLATION for theirs in classes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +89,8 @@ def translated() -> Iterator[None]:
     try:
         yield
     except _THEIRS as error:
-        ours, text = next(
-            (ours, text) for theirs, ours, text in _TRANSLATION if isinstance(error, theirs)
-        )
-        raise ours(text.format(error)) from error
+        ours = next(ours for theirs, ours in _TRANSLATION if isinstance(error, theirs))
+        raise ours(error) from error
 
 
 class Nova:
@@ -114,10 +107,10 @@ class Nova:
         self.connect = connect
 
     @translated()
-    def services(self, host: str, binary: str = "nova-compute") -> list[ComputeService]:
-        """Services of this name on this host; empty when Nova knows none."""
+    def services(self, host: str | None, binary: str = "nova-compute") -> list[ComputeService]:
+        """Services of this name on this host, or on all; empty when Nova knows none."""
         # The client's own list keeps a completion cache in the home directory.
-        query = urlencode({"host": host, "binary": binary})
+        query = urlencode({"host": host, "binary": binary} if host else {"binary": binary})
         _, body = self.connect().client.get(f"/os-services?{query}")
         return [_service(found) for found in body["services"]]
 
@@ -250,6 +243,11 @@ class Cloud:
     def fresh_nova(self, global_request_id: str) -> Nova:
         """As `nova`, with a new token for each request."""
         return Nova(functools.partial(self._client, self._fresh, global_request_id))
+
+    @translated()
+    def log_in(self) -> None:
+        """Get a token from Keystone, which Nova need not see."""
+        self._shared().get_token()
 
     def _client(self, session: Callable[[], Session], global_request_id: str) -> Any:
         kind, name, interface = self._conf.nova_catalog_admin_info.split(":")

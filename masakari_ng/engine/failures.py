@@ -10,7 +10,7 @@ from typing import Protocol
 from sqlalchemy.orm import Session
 
 from masakari_ng.db import hosts
-from masakari_ng.domain import Host, NotificationStatus, RecoveryMethod
+from masakari_ng.domain import Correction, Host, NotificationStatus, RecoveryMethod
 from masakari_ng.recovery.evacuation import save_reserved
 from masakari_ng.recovery.task import RecoveryContext
 
@@ -84,7 +84,7 @@ class Failures:
         return self._ending(context, host, self._host_stopped)
 
     def process(self, context: RecoveryContext, host: Host) -> NotificationStatus:
-        """Recover if it is nova-compute that has stopped; the host goes on maintenance anyway."""
+        """Recover if it is nova-compute that has stopped."""
         return self._ending(context, host, self._process_stopped)
 
     def instance(self, context: RecoveryContext, _host: Host) -> NotificationStatus:
@@ -134,12 +134,17 @@ class Failures:
     def _process_stopped(self, context: RecoveryContext, host: Host) -> None:
         uuid = context.notification.notification_uuid
         name = context.notification.payload["process_name"]
-        flags = {"on_maintenance": True}
-        context.host_changed(context.write(lambda session: hosts.update(session, host.uuid, flags)))
-        if name != _RECOVERED_PROCESS:
+        recovered = name == _RECOVERED_PROCESS
+        if recovered or Correction.PROCESS_MAINTENANCE not in context.corrections:
+            context.host_changed(context.write(lambda session: _on_maintenance(session, host)))
+        if not recovered:
             log.warning("Notification '%s': Skipping recovery for process: %s.", uuid, name)
             return
         self._driver.execute_process_failure(context, name, host.name, uuid)
+
+
+def _on_maintenance(session: Session, host: Host) -> Host:
+    return hosts.update(session, host.uuid, {"on_maintenance": True})
 
 
 def _out_of_service(session: Session, host: Host) -> tuple[Host, list[str]]:

@@ -8,16 +8,17 @@ import random
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from oslo_config import cfg
 from sqlalchemy.orm import Session
 
-from masakari_ng import errors
+from masakari_ng import errors, logs
 from masakari_ng.clock import Clock
 from masakari_ng.db import claims, journal, notifications
 from masakari_ng.db.session import Database
-from masakari_ng.domain import UNFINISHED, Notification, NotificationStatus
+from masakari_ng.domain import UNFINISHED, Correction, Notification, NotificationStatus
+from masakari_ng.engine import measures
 from masakari_ng.engine.manager import Manager
 from masakari_ng.engine.roster import own_origin
 
@@ -65,15 +66,22 @@ class Periodic:
         manager: claims and recovers; once it drains, nothing is begun any more.
         database: with notifications and claims.
         clock: a stop of it ends the thread.
+        corrections: mistakes of upstream's that are not to be made.
     """
 
     def __init__(
-        self, conf: cfg.ConfigOpts, manager: Manager, database: Database, clock: Clock
+        self,
+        conf: cfg.ConfigOpts,
+        manager: Manager,
+        database: Database,
+        clock: Clock,
+        corrections: frozenset[Correction] = frozenset(),
     ) -> None:
         self._conf = conf
         self._manager = manager
         self._database = database
         self._clock = clock
+        self._corrections = corrections
         self._tasks = [
             Task(name, run, spacing or _DEFAULT_SPACING, clock.monotonic())
             for name, run, spacing in (
@@ -132,13 +140,18 @@ class Periodic:
         ):
             if self._manager.draining:
                 return
-            if found.status is NotificationStatus.ERROR or found.generated_time < lost:
+            failed = found.status is NotificationStatus.ERROR
+            if failed or self._received(found) < lost:
+                last = failed or Correction.RETRY_LOST_NOTIFICATIONS not in self._corrections
                 try:
-                    self._manager.retry(found, context)
+                    with logs.about(notification_uuid=found.notification_uuid):
+                        self._manager.retry(found, context, last=last)
                 except errors.Stopped:
                     raise
-                except Exception:  # The others get their retry all the same.
-                    log.exception("Retry of notification '%s' failed", found.notification_uuid)
+                except Exception as error:  # The others get their retry all the same.
+                    unknown = not isinstance(error, errors.MasakariError)
+                    text = "Retry of notification '%s' failed: %s"
+                    log.log(logging.ERROR, text, found.notification_uuid, error, exc_info=unknown)
 
     def expire(self) -> None:
         """Give up what is too old, unless a live engine has a claim on it."""
@@ -149,13 +162,21 @@ class Periodic:
         # After the rows: whatever runs in them was claimed before they were read.
         claimed = self._database.read(lambda session: claims.live(session, timeout))
         for found in rows:
-            if found.generated_time < oldest and found.notification_uuid not in claimed:
-                self._expire(found)
+            if self._received(found) < oldest and found.notification_uuid not in claimed:
+                with logs.about(notification_uuid=found.notification_uuid):
+                    self._expire(found)
+
+    def _received(self, notification: Notification) -> datetime:
+        """What its age is counted from; the clock of the monitor may be wrong."""
+        if Correction.EXPIRY_BY_RECEIPT in self._corrections and notification.created_at:
+            return notification.created_at
+        return notification.generated_time
 
     def _expire(self, notification: Notification) -> None:
         uuid = notification.notification_uuid
         given_up, begun = self._database.write(lambda session: _given_up(session, notification))
         if given_up:
+            measures.changed(notification, NotificationStatus.FAILED)
             log.error(
                 "Periodic task 'check_expired_notifications': Notification %s is expired.", uuid
             )
@@ -167,8 +188,10 @@ class Periodic:
             task.run()
         except errors.Stopped:
             raise
-        except Exception:  # It ends this run of this task only.
-            log.exception("Error during MasakariManager.%s", task.name)
+        except Exception as error:  # It ends this run of this task only.
+            unknown = not isinstance(error, errors.MasakariError)
+            text = "Error during MasakariManager.%s: %s"
+            log.log(logging.ERROR, text, task.name, error, exc_info=unknown)
 
     def _loop(self) -> None:
         try:

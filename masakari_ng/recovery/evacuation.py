@@ -1,15 +1,21 @@
 """Evacuation of instances, several at a time. Spec: recovery §7.3."""
 
+import contextvars
+import logging
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from sqlalchemy.orm import Session
 
-from masakari_ng import errors
+from masakari_ng import errors, logs
 from masakari_ng.compute.nova import Aggregate
 from masakari_ng.db import hosts, journal, vmoves
-from masakari_ng.domain import JournalEntry, VMove, VMoveStatus
+from masakari_ng.domain import Correction, JournalEntry, VMove, VMoveStatus
 from masakari_ng.recovery.move import InstanceMove
 from masakari_ng.recovery.task import RecoveryContext, RecoveryTask
+
+log = logging.getLogger(__name__)
+
+_RESERVED = "Reserved host of Masakari."
 
 
 class EvacuateInstancesTask(RecoveryTask):
@@ -33,30 +39,50 @@ class EvacuateInstancesTask(RecoveryTask):
             f" '{uuids}'"
         )
         if reserved_host:
-            with self.context.locks.held(reserved_host):
-                self._open(reserved_host, host_name)
+            with self.context.locks.held(reserved_host, self.context.claim):
+                self._open(reserved_host, host_name, moves)
                 self._evacuate(moves)
+                if self._returns:
+                    self._return(reserved_host, host_name, moves)
         else:
             self._evacuate(moves)
         self._judge(host_name, notification_uuid)
 
+    @property
+    def _returns(self) -> bool:
+        return Correction.RETURN_RESERVED_HOST in self.context.corrections
+
     def _unfinished(self, uuid: str, target: str | None) -> list[tuple[VMove, JournalEntry]]:
-        """Moves that wait, and those that the journal says are not over; last inserted first."""
+        """Moves that wait, and those that the journal says are not over.
+
+        Upstream takes the last one first, though HA-enabled ones were inserted first.
+        """
         moves = self.context.database.read(lambda s: vmoves.of_notification(s, uuid))
+        if Correction.EVACUATION_ORDER in self.context.corrections:
+            moves.reverse()
         waiting = [vmove for vmove in moves if vmove.status is VMoveStatus.PENDING]
+        if self._returns and target:
+            # With the moves over, a takeover would not know otherwise whom the host was opened for.
+            self.context.write(lambda s: journal.note(s, uuid))
         entries = self.context.write(lambda s: _with_entries(s, uuid, waiting, target))
         return [(vmove, entries[vmove.uuid]) for vmove in moves if vmove.uuid in entries]
 
-    def _open(self, reserved_host: str, failed_host: str) -> None:
+    def _open(
+        self, reserved_host: str, failed_host: str, moves: list[tuple[VMove, JournalEntry]]
+    ) -> None:
         """Let Nova place instances on the reserved host; it is reserved no longer."""
         self.report(f"Enabling reserved host: '{reserved_host}'", 0.1)
         if self.conf.host_failure.add_reserved_host_to_aggregate:
             for aggregate in self.nova.aggregates():
                 if failed_host in aggregate.hosts:
                     self._add(reserved_host, aggregate)
-        id = self.nova.service(reserved_host).id
+        service = self.nova.service(reserved_host)
+        if service.state == "down" and all(entry.vm_state is None for _, entry in moves):
+            reason = f"Reserved host '{reserved_host}' is not used: its compute service is down"
+            self.context.write(lambda session: self._pass_over(session, moves, reason))
+            self._fail(reason)
         self.context.verify()
-        self.nova.enable_service(id)
+        self.nova.enable_service(service.id)
         save_reserved(self.context, reserved_host, reserved=False)
 
     def _add(self, reserved_host: str, aggregate: Aggregate) -> None:
@@ -71,27 +97,60 @@ class EvacuateInstancesTask(RecoveryTask):
         else:
             self.report(f"Added host {reserved_host} to aggregate {name}", 0.3)
 
+    def _pass_over(
+        self, session: Session, moves: list[tuple[VMove, JournalEntry]], reason: str
+    ) -> None:
+        """Leave no move behind that the next round would carry out besides its own."""
+        now = self.clock.utcnow().replace(microsecond=0)
+        ignored = {"status": VMoveStatus.IGNORED, "message": reason, "end_time": now}
+        for vmove, _ in moves:
+            vmoves.update(session, vmove.uuid, **ignored)
+            journal.forget(session, vmove.uuid)
+
+    def _return(
+        self, reserved_host: str, failed_host: str, moves: list[tuple[VMove, JournalEntry]]
+    ) -> None:
+        """Reserve the host again, unless an instance is there or still on its way."""
+        ours = {vmove.instance_uuid for vmove, _ in moves}
+        try:
+            left = [one for one in self.nova.servers_on(failed_host) if one.uuid in ours]
+            if any(one.task_state for one in left) or self.nova.servers_on(reserved_host):
+                return
+            id = self.nova.service(reserved_host).id
+            self.context.verify()
+            self.nova.disable_service(id, _RESERVED)
+        except (errors.CloudError, errors.ComputeServiceNotFound) as error:
+            log.warning("Host %s is not reserved again: %s", reserved_host, error)
+            return
+        save_reserved(self.context, reserved_host, reserved=True)
+        self.report(f"No instance was moved to host '{reserved_host}': it is reserved again", 0.6)
+
     def _evacuate(self, moves: list[tuple[VMove, JournalEntry]]) -> None:
         """Start each move when there is a free place, and wait for all of them."""
         threads = self.conf.host_failure_recovery_threads
         running: set[Future[None]] = set()
         with ThreadPoolExecutor(threads, thread_name_prefix="evacuation") as pool:
             for vmove, entry in moves:
-                self.report(
-                    f"Evacuation of instance started: '{vmove.instance_uuid}'", 0.5, repeated=True
-                )
+                with logs.about(instance_uuid=vmove.instance_uuid):
+                    started = f"Evacuation of instance started: '{vmove.instance_uuid}'"
+                    self.report(started, 0.5, repeated=True)
+                    its_own = contextvars.copy_context()
                 if len(running) >= threads:
+                    self.show(0.5)
                     done, running = wait(running, return_when=FIRST_COMPLETED)
                     _raise_first(done)
                 move = InstanceMove(self.context, vmove, entry)
-                running.add(pool.submit(move.run))
+                running.add(pool.submit(its_own.run, move.run))
+            self.show(0.5)
         _raise_first(running)
 
     def _judge(self, host_name: str, notification_uuid: str) -> None:
         moves = self.context.database.read(lambda s: vmoves.of_notification(s, notification_uuid))
+        if Correction.VMOVE_ACCOUNTING in self.context.corrections:
+            moves = _newest(moves)
         succeeded = _instances(moves, VMoveStatus.SUCCEEDED)
         failed = _instances(moves, VMoveStatus.FAILED)
-        ended = {VMoveStatus.SUCCEEDED, VMoveStatus.FAILED}
+        ended = {VMoveStatus.SUCCEEDED, VMoveStatus.FAILED, VMoveStatus.IGNORED}
         others = [vmove.instance_uuid for vmove in moves if vmove.status not in ended]
         if succeeded:
             uuids = ",".join(sorted(succeeded))
@@ -138,6 +197,12 @@ def _with_entries(
     journal.aim(session, notification_uuid, target)
     entries = journal.of_notification(session, notification_uuid)
     return {entry.vmove_uuid: entry for entry in entries}
+
+
+def _newest(moves: list[VMove]) -> list[VMove]:
+    """The newest of each instance: a failure of an earlier round or run has been made good."""
+    newest = {vmove.instance_uuid: vmove.uuid for vmove in reversed(moves)}
+    return [vmove for vmove in moves if newest[vmove.instance_uuid] == vmove.uuid]
 
 
 def _instances(moves: list[VMove], status: VMoveStatus) -> list[str]:

@@ -8,18 +8,19 @@ from sqlalchemy.orm import Session
 from taskflow import retry
 from taskflow.patterns import linear_flow
 
-from masakari_ng import errors
+from masakari_ng import errors, logs
+from masakari_ng.clock import wait_until
 from masakari_ng.compute.nova import Server
 from masakari_ng.db import journal, vmoves
-from masakari_ng.domain import JournalEntry, RecoveryMethod
+from masakari_ng.domain import Correction, JournalEntry, RecoveryMethod, VMove, VMoveStatus
 from masakari_ng.recovery import registry
-from masakari_ng.recovery.logs import About
 from masakari_ng.recovery.runner import FlowRunner
 from masakari_ng.recovery.task import RecoveryContext, RecoveryTask
 
 log = logging.getLogger(__name__)
 
 _FLOW = "instance_evacuate_engine"
+_NOT_NEEDED = "Not begun by an aborted round, and needed no longer."
 _FALLBACKS = {
     RecoveryMethod.AUTO_PRIORITY: (
         "Failed to evacuate all instances from failed_host: '%s' using 'auto' workflow, retrying"
@@ -88,10 +89,9 @@ class HostRecovery:
                 return workflow()
             except (errors.SkipHostRecovery, errors.Interrupted):
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever it was, the other may do
-                about = About(log, self._context.notification.notification_uuid)
+            except Exception as error:  # Whatever it was, the other may do.
                 unknown = not isinstance(error, errors.MasakariError)
-                about.warning(_FALLBACKS[method], self._host_name, exc_info=unknown)
+                log.warning(_FALLBACKS[method], self._host_name, exc_info=unknown)
         return last()
 
     def _auto(self) -> None:
@@ -101,7 +101,10 @@ class HostRecovery:
         if not self._reserved_hosts:
             raise errors.ReservedHostsUnavailable
         flow = reserved_host_flow(self._context, self._update_host_method)
-        self._run(flow, reserved_host_list=self._reserved_hosts)
+        try:
+            self._run(flow, reserved_host_list=self._reserved_hosts)
+        finally:
+            self._context.locks.give_back(self._context.claim)
 
     def _run(self, flow: linear_flow.Flow, **more: object) -> None:
         uuid = self._context.notification.notification_uuid
@@ -128,13 +131,34 @@ def reserved_host_flow(
         _FLOW,
         phases,
         context,
-        retry=NextReservedHost(rebind=["reserved_host_list"], provides="reserved_host"),
+        retry=NextReservedHost(context),
         update_host_method=update_host_method,
     )
 
 
 class NextReservedHost(retry.ParameterizedForEach):
     """Tries the next reserved host after any failure, as long as there is one."""
+
+    def __init__(self, context: RecoveryContext) -> None:
+        super().__init__(rebind=["reserved_host_list"], provides="reserved_host")
+        self._context = context
+
+    def execute(self, values: list[str], history: retry.History) -> str:
+        if Correction.RESERVED_HOST_WAIT not in self._context.corrections:
+            return str(super().execute(values, history))
+        tried = set(history.provided_iter())
+        return self._free([name for name in values if name not in tried])
+
+    def _free(self, names: list[str]) -> str:
+        """The first one that no other recovery fills, as soon as there is one; locked."""
+        locks, claim = self._context.locks, self._context.claim
+        locks.give_back(claim)
+        log.info("Choosing a reserved host that is not in use: %s", ", ".join(names))
+        while True:
+            for name in names:
+                if locks.take(name, claim):
+                    return name
+            self._context.clock.sleep(self._context.conf.verify_interval)
 
     def on_failure(self, values: list[str], history: retry.History) -> str:
         # The next host must not be opened for instances that are left to a takeover.
@@ -156,20 +180,42 @@ class DisableComputeServiceTask(RecoveryTask):
 
     def execute(self, host_name: str) -> None:
         self.report(f"Disabling compute service on host: '{host_name}'")
-        if not _begun(self.context):
+        if not _moves(self.context):
             self._disable(host_name)
+            self._wait_for_nova(host_name)
         self.report(f"Disabled compute service on host: '{host_name}'", 1.0)
 
     def _disable(self, host_name: str) -> None:
         id = self.nova.service(host_name).id
         self.context.verify()
         self.nova.disable_service(id, self.conf.host_failure.service_disable_reason)
+
+    def _wait_for_nova(self, host_name: str) -> None:
         seconds = self.conf.wait_period_after_service_update
-        self.log.info(
+        log.info(
             "Sleeping %s sec before starting recovery thread until nova recognizes the node down.",
             seconds,
         )
-        self.clock.sleep(seconds)
+        if Correction.SERVICE_DOWN_POLL not in self.context.corrections or not seconds:
+            self.clock.sleep(seconds)
+            return
+        interval = self.conf.verify_interval
+        try:
+            wait_until(
+                lambda: self._is_down(host_name),
+                interval=interval,
+                timeout=seconds,
+                clock=self.clock,
+            )
+        except errors.WaitTimeout:
+            self.report(f"Nova still reports the compute service on '{host_name}' up", 0.5)
+
+    def _is_down(self, host_name: str) -> bool:
+        try:
+            return self.nova.service(host_name).state == "down"
+        except errors.CloudError as error:
+            log.warning("Nova does not say whether host %s is down: %s", host_name, error)
+            return False
 
 
 class PrepareHAEnabledInstancesTask(RecoveryTask):
@@ -185,19 +231,19 @@ class PrepareHAEnabledInstancesTask(RecoveryTask):
 
     def execute(self, host_name: str, notification_uuid: str) -> None:
         self.report("Preparing instances for evacuation")
-        resumed = _begun(self.context)
+        resumed = _moves(self.context)
         if resumed:
             self.report(f"Resuming the evacuation of instances, count: '{len(resumed)}'", 1.0)
             return
         chosen = self._chosen(host_name)
-        if not chosen:
-            reason = f"Skipped host '{host_name}' recovery as no instances needs to be evacuated"
-            self.report(reason, 1.0)
-            raise errors.SkipHostRecovery(reason)
         earlier = len(
             self.context.database.read(lambda s: vmoves.of_notification(s, notification_uuid))
         )
         self.context.write(lambda s: self._plan(s, host_name, chosen, earlier))
+        if not chosen:
+            reason = f"Skipped host '{host_name}' recovery as no instances needs to be evacuated"
+            self.report(reason, 1.0)
+            raise errors.SkipHostRecovery(reason)
         uuids = ",".join(server.uuid for server in chosen)
         self.report(f"Instances to be evacuated are: '{uuids}'", 1.0)
 
@@ -227,19 +273,23 @@ class PrepareHAEnabledInstancesTask(RecoveryTask):
             )
             if options.ignore_instances_in_error_state and server.vm_state == "error":
                 if ha_enabled:
-                    self.report(
-                        f"Ignoring recovery of HA_Enabled instance '{server.uuid}' as it is in"
-                        " 'error' state.",
-                        0.4,
-                    )
+                    with logs.about(instance_uuid=server.uuid):
+                        self.report(
+                            f"Ignoring recovery of HA_Enabled instance '{server.uuid}' as it is in"
+                            " 'error' state.",
+                            0.4,
+                        )
                 continue
             (enabled if ha_enabled else others).append(server)
         return enabled, others
 
     def _plan(self, session: Session, host_name: str, chosen: list[Server], earlier: int) -> None:
         uuid = self.context.notification.notification_uuid
-        if len(vmoves.of_notification(session, uuid)) > earlier:
+        moves = vmoves.of_notification(session, uuid)
+        if len(moves) > earlier:
             return  # An earlier run of this transaction was committed without our noticing.
+        if Correction.PENDING_VMOVES in self.context.corrections:
+            chosen = self._unplanned(session, moves, chosen)
         for server in chosen:
             vmove = vmoves.create(
                 session,
@@ -250,9 +300,29 @@ class PrepareHAEnabledInstancesTask(RecoveryTask):
             )
             journal.plan(session, vmove)
 
+    def _unplanned(
+        self, session: Session, moves: list[VMove], chosen: list[Server]
+    ) -> list[Server]:
+        """Those for which an aborted round has left no move; its moves of others end here."""
+        now = self.clock.utcnow().replace(microsecond=0)
+        unplanned = {server.uuid: server for server in chosen}
+        ignored = {"status": VMoveStatus.IGNORED, "message": _NOT_NEEDED, "end_time": now}
+        for vmove in moves:
+            waits = vmove.status is VMoveStatus.PENDING
+            if waits and not unplanned.pop(vmove.instance_uuid, None):
+                vmoves.update(session, vmove.uuid, **ignored)
+                journal.forget(session, vmove.uuid)
+        return list(unplanned.values())
+
+
+def _moves(context: RecoveryContext) -> list[JournalEntry]:
+    """Moves that a dead engine had planned or begun, and not brought to an end."""
+    uuid = context.notification.notification_uuid
+    return [entry for entry in _begun(context) if entry.vmove_uuid != uuid]
+
 
 def _begun(context: RecoveryContext) -> list[JournalEntry]:
-    """Moves that a dead engine had planned or begun, and not brought to an end."""
+    """All that a dead engine has left in the journal."""
     if not context.resumed:
         return []
     uuid = context.notification.notification_uuid

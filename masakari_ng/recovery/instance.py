@@ -10,6 +10,8 @@ from taskflow.patterns import linear_flow
 
 from masakari_ng import errors
 from masakari_ng.compute.nova import Server
+from masakari_ng.db import journal
+from masakari_ng.domain import Correction
 from masakari_ng.recovery import registry
 from masakari_ng.recovery.runner import FlowRunner
 from masakari_ng.recovery.task import RecoveryContext, RecoveryTask
@@ -25,7 +27,7 @@ def recover(context: RecoveryContext, instance_uuid: str, runner: FlowRunner) ->
 
     Raises:
         SkipInstanceRecovery: the instance is not to be recovered.
-        IgnoreInstanceRecovery: its user has paused or rescued it.
+        IgnoreInstanceRecovery: its user has paused or rescued or stopped it.
         InstanceRecoveryFailure: it did not stop, or did not come back.
         CloudError: Nova failed.
         Interrupted: everything is left as it is.
@@ -50,7 +52,7 @@ class StopInstanceTask(RecoveryTask):
 
     Raises:
         SkipInstanceRecovery: it is not HA-enabled.
-        IgnoreInstanceRecovery: it is paused or rescued.
+        IgnoreInstanceRecovery: it is paused or rescued, or its user has stopped it.
         InstanceRecoveryFailure: not stopped after `wait_period_after_power_off` seconds.
     """
 
@@ -75,7 +77,7 @@ class StopInstanceTask(RecoveryTask):
             reason = f"Skipping recovery for instance: {server.uuid} as it is not Ha_Enabled"
             self.report(reason, 1.0)
             raise errors.SkipInstanceRecovery(reason)
-        if server.vm_state in {"paused", "rescued"}:
+        if server.vm_state in {"paused", "rescued"} or self._stopped_by_user(server):
             reason = (
                 f"Recovery of instance '{server.uuid}' is ignored as it is in '{server.vm_state}'"
                 " state."
@@ -83,8 +85,27 @@ class StopInstanceTask(RecoveryTask):
             self.report(reason, 1.0)
             raise errors.IgnoreInstanceRecovery(reason)
 
+    @property
+    def _spares_stopped(self) -> bool:
+        """After a crash it may be Nova that has put the instance down as stopped."""
+        crash = self.context.notification.payload.get("event") == "LIFECYCLE"
+        return Correction.USER_STOPPED_INSTANCES in self.context.corrections and not crash
+
+    def _stopped_by_user(self, server: Server) -> bool:
+        if not self._spares_stopped or server.vm_state != "stopped":
+            return False
+        uuid = self.context.notification.notification_uuid
+        return not self.context.database.read(lambda s: journal.of_notification(s, uuid))
+
     def _stop(self, server: Server) -> None:
+        if self._spares_stopped:
+            # Whoever runs this again, after a failure or a takeover, must know whose stop it was.
+            uuid = self.context.notification.notification_uuid
+            state = server.vm_state
+            self.context.write(lambda s: journal.note(s, uuid, server.uuid, state))
         if server.vm_state == "resized":
+            if Correction.ERROR_TEXTS in self.context.corrections:
+                self.report(f"Giving up the resize of instance: {server.uuid}")
             self.context.verify()
             self.nova.reset_state(server.uuid, "active")
         self.report(f"Stopping instance: {server.uuid}")

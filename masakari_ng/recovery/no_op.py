@@ -1,6 +1,10 @@
 """The task that does nothing, as an example for tasks of one's own. Spec: recovery §11."""
 
+import logging
+
 from masakari_ng.recovery.task import RecoveryTask
+
+log = logging.getLogger(__name__)
 
 
 class Noop(RecoveryTask):
@@ -9,4 +13,4 @@ class Noop(RecoveryTask):
     wire_name = "masakari.engine.drivers.taskflow.no_op.Noop"
 
     def execute(self) -> None:
-        self.log.info("Custom task executed successfully..!!")
+        log.info("Custom task executed successfully..!!")

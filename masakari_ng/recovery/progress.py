@@ -15,10 +15,8 @@ _LIST = re.compile(r"'([^', ]+(?:,[^', ]+)+)'")
 class _Kept:
     entry: ProgressEntry
     repeated: bool
-
-    @property
-    def size(self) -> int:
-        return len(json.dumps(asdict(self.entry))) + _SEPARATOR
+    stored: dict[str, object]
+    size: int
 
 
 class ProgressLog:
@@ -39,14 +37,14 @@ class ProgressLog:
             entry: the message.
             repeated: one like it is written for each instance, so that it can be spared.
         """
-        self._kept.append(_Kept(entry, repeated))
+        self._kept.append(_kept(entry, repeated=repeated))
         self._size += self._kept[-1].size
         while self._size > _LIMIT and (self._drop_repeated() or self._cut_longest()):
             pass
 
     def stored(self) -> list[dict[str, object]]:
         """The messages in the form in which they are stored."""
-        return [asdict(kept.entry) for kept in self._kept]
+        return [kept.stored for kept in self._kept]
 
     def _drop_repeated(self) -> bool:
         """Drop the middle one of the repeated messages; the first and the last stay."""
@@ -59,10 +57,16 @@ class ProgressLog:
     def _cut_longest(self) -> bool:
         place = max(range(len(self._kept)), key=lambda place: len(self._kept[place].entry.message))
         long = self._kept[place]
-        short = replace(long, entry=replace(long.entry, message=_halved(long.entry.message)))
+        halved = replace(long.entry, message=_halved(long.entry.message))
+        short = _kept(halved, repeated=long.repeated)
         self._kept[place] = short
         self._size += short.size - long.size
         return short.size < long.size
+
+
+def _kept(entry: ProgressEntry, *, repeated: bool) -> _Kept:
+    stored = asdict(entry)
+    return _Kept(entry, repeated, stored, len(json.dumps(stored)) + _SEPARATOR)
 
 
 def _halved(message: str) -> str:

@@ -13,7 +13,6 @@ from taskflow.persistence.backends import impl_sqlalchemy
 
 from masakari_ng import errors
 from masakari_ng.db.session import Database
-from masakari_ng.recovery.logs import About
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +49,7 @@ class FlowRunner:
             backend=self._backend,
             book=self._logbook(action, notification_uuid),
         )
-        about = About(log, notification_uuid)
-        with DynamicLoggingListener(engine, log=about, fail_formatter=_FailureText(engine)):
+        with DynamicLoggingListener(engine, log=log, fail_formatter=_FailureText(engine)):
             engine.run()
 
     def _logbook(self, action: str, uuid: str) -> Any:

@@ -2,8 +2,9 @@
 
 import functools
 import logging
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
 from oslo_config import cfg
@@ -16,7 +17,6 @@ from masakari_ng.compute.nova import Nova
 from masakari_ng.db import claims
 from masakari_ng.db.session import Database
 from masakari_ng.domain import Claim, Correction, Host, Notification, ProgressEntry
-from masakari_ng.recovery.logs import About
 from masakari_ng.recovery.progress import ProgressLog
 from masakari_ng.recovery.reserved_host import HostLocks
 
@@ -36,6 +36,7 @@ class RecoveryContext:
         resumed: the claim was taken over from an engine that died in the middle.
         host_changed: told of a host with its new flags.
         corrections: mistakes of upstream's that are not to be made.
+        turn: held by the one thread that writes.
     """
 
     conf: cfg.ConfigOpts
@@ -48,6 +49,7 @@ class RecoveryContext:
     resumed: bool = False
     host_changed: Callable[[Host], None] = lambda _host: None
     corrections: frozenset[Correction] = frozenset()
+    turn: threading.Lock = field(default_factory=threading.Lock, compare=False)
 
     def write(self, work: Callable[[Session], T]) -> T:
         """Run `work` in one transaction that begins by making sure of the claim.
@@ -58,7 +60,8 @@ class RecoveryContext:
             ClaimLost: another engine has taken over; nothing was written.
             DatabaseUnavailable: as `Database.write`.
         """
-        return self.database.write(functools.partial(self._fenced, work))
+        # The row of the claim lets in one after the other anyway: the others need no connection.
+        return self.database.write(functools.partial(self._fenced, work), turn=self.turn)
 
     def verify(self) -> None:
         """Make sure of the claim; to be called before whatever Nova is asked to change.
@@ -90,7 +93,6 @@ class RecoveryTask(task.Task):
         self.conf = context.conf
         self.nova = context.nova
         self.clock = context.clock
-        self.log = About(log, context.notification.notification_uuid)
         self._progress = ProgressLog()
 
     def report(self, message: str, progress: float = 0.0, *, repeated: bool = False) -> None:
@@ -99,11 +101,16 @@ class RecoveryTask(task.Task):
         Args:
             message: what they read.
             progress: fraction from 0.0 to 1.0.
-            repeated: one like it is written for each instance.
+            repeated: one like it is written for each instance; `show` lets clients see them.
         """
-        self.log.info("%s", message)
+        log.info("%s", message)
         now = self.clock.utcnow().strftime("%Y-%m-%d %H:%M:%S.%f")
         self._progress.add(ProgressEntry(now, progress, message), repeated=repeated)
+        if not repeated:
+            self.show(progress)
+
+    def show(self, progress: float) -> None:
+        """Store everything that has been reported, which is long for a host of many instances."""
         self.notifier.notify(
             task.EVENT_UPDATE_PROGRESS,
             {"progress": progress, "progress_details": self._progress.stored()},

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from masakari_ng.demo.cloud import SimulatedCloud
-from tests.conformance.recovery.scenario import HISTORY, Play
+from tests.conformance.recovery.scenario import HISTORY, Play, read
 from tests.daemons import Api, Daemons
 from tests.servers import MariaDB, RabbitMQ
 
@@ -59,7 +59,7 @@ class Job:
             self._api = self._api or self._daemons.api()
             self._empty()
             play = Play(
-                json.loads(path.read_text()),
+                read(path),
                 api=self._api,
                 daemons=daemons,
                 cloud=self._cloud,

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from masakari_ng.demo.cloud import SimulatedCloud
@@ -34,6 +35,18 @@ CREATE TRIGGER conformance_h AFTER UPDATE ON hosts FOR EACH ROW
         AND NEW.on_maintenance <=> OLD.on_maintenance);
 """
 """Triggers that write down every change of status, for a schema in which scenarios are played."""
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The scenario of a file, filled up from the one that it is `like`."""
+    scenario: dict[str, Any] = json.loads(path.read_text())
+    if "corrections" in scenario:
+        named = {"masakari_ng": {"corrections": scenario["corrections"]}}
+        scenario["config"] = _merged(scenario.get("config", {}), named)
+    if "like" not in scenario:
+        return scenario
+    merged: dict[str, Any] = _merged(read(path.with_name(f"{scenario['like']}.json")), scenario)
+    return merged
 
 
 class Play:
@@ -213,11 +226,7 @@ class Play:
         return {
             "http": masked_json(self._http, names),
             "notifications": {
-                name: {
-                    "history": self._history(id),
-                    "message": self._row("notifications", id)["message"],
-                }
-                for name, id in self._notifications.items()
+                name: self._notification(id, names) for name, id in self._notifications.items()
             },
             "vmoves": vmoves,
             "hosts": {name: self._host(id) for name, id in self._hosts.items()},
@@ -250,6 +259,10 @@ class Play:
             }
             for row in self._sql("SELECT * FROM vmoves ORDER BY id")
         ]
+
+    def _notification(self, id: str, names: Mapping[str, str]) -> dict[str, Any]:
+        message = self._row("notifications", id)["message"]
+        return {"history": self._history(id), "message": message and masked(message, names)}
 
     def _host(self, id: str) -> dict[str, Any]:
         row = self._row("hosts", id)
@@ -290,6 +303,14 @@ class Play:
 
     def _sql(self, text: str, *values: object) -> list[dict[str, Any]]:
         return self._mariadb.sql(self._schema, text, *values)
+
+
+def _merged(base: Any, own: Any) -> Any:
+    """Objects are merged, whatever else is there twice is taken from `own`."""
+    if not (isinstance(base, dict) and isinstance(own, dict)):
+        return own
+    both = base.keys() & own.keys()
+    return base | own | {key: _merged(base[key], own[key]) for key in both}
 
 
 def _instant(spec: Mapping[str, Any]) -> datetime:

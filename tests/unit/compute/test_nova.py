@@ -165,8 +165,8 @@ REFUSALS = [
     (NOVA, 400, errors.CloudBadRequest, "Invalid input received: no (HTTP 400)"),
     (NOVA, 401, errors.CloudError, "no (HTTP 401)"),
     (NOVA, 403, errors.CloudForbidden, "no (HTTP 403)"),
-    (NOVA, 404, errors.CloudNotFound, "Resource could not be found."),
-    (NOVA, 409, errors.CloudConflict, "Conflict"),
+    (NOVA, 404, errors.CloudNotFound, "no (HTTP 404)"),
+    (NOVA, 409, errors.CloudConflict, "no (HTTP 409)"),
     (NOVA, 413, errors.CloudError, "no (HTTP 413)"),
     (NOVA, 418, errors.CloudError, "no (HTTP 418)"),
     (NOVA, 429, errors.CloudError, "no (HTTP 429)"),
@@ -181,7 +181,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: f"{refusal[0]}-{refusal[1]}")
-def test_refusals_become_ours_with_the_texts_of_upstream(cloud, nova, refusal):
+def test_refusals_become_ours_with_the_texts_of_the_client(cloud, nova, refusal):
     path, status, expected, text = refusal
     body = {"error": {"code": status, "message": "no"}}
     cloud.arm_faults([{"match": {"path": path}, "do": {"status": status, "body": body}}])
@@ -201,7 +201,7 @@ def test_a_dropped_connection_is_unreachable_and_no_action_is_sent_twice(cloud, 
     conf.set_override("os_privileged_user_auth_url", f"{cloud.url}/identity")
     cloud.arm_faults([{"match": {"path": path}, "do": {"drop": True}}])
 
-    with pytest.raises(errors.CloudUnreachable, match=r"^An unknown exception occurred\.$"):
+    with pytest.raises(errors.CloudUnreachable, match=cloud.url):
         Cloud(conf).nova("req-1").lock(UUID)
 
     assert len(frames(cloud)) == (path == NOVA)

@@ -10,6 +10,7 @@ from masakari_ng.compute.nova import Cloud
 from masakari_ng.db import claims, hosts, journal, notifications, segments, vmoves, workflows
 from masakari_ng.db.session import Database
 from masakari_ng.domain import (
+    Correction,
     Host,
     JournalEntry,
     NotificationStatus,
@@ -130,6 +131,11 @@ class Recovery:
         taken = database.write(lambda session: claims.take_over(session, stale, "engine-2", 60))
         assert taken
         return replace(self, context=replace(self.context, claim=taken, resumed=True))
+
+    def corrected(self, *corrections: str) -> "Recovery":
+        """The same recovery without these mistakes of upstream's."""
+        mended = frozenset(map(Correction, corrections))
+        return replace(self, context=replace(self.context, corrections=mended))
 
     def begun(self, name: str, status: str = "pending", **entry: Any) -> VMove:
         """A move as it was planned, or as a dead engine may have left it.

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from masakari_ng import errors
+from masakari_ng.domain import Correction
 from masakari_ng.recovery import instance
 from masakari_ng.recovery.runner import FlowRunner
 from tests.unit.recovery.conftest import described, details, uuid_of
@@ -152,7 +153,7 @@ FAILURES = {
     f"faults 97: {state}": (
         {"vm_state": state},
         None,
-        (errors.CloudConflict, "^Conflict$"),
+        (errors.CloudConflict, f"while it is in vm_state {state} "),
         ["GET", "os-stop", "GET"],
     )
     for state in ("suspended", "shelved", "shelved_offloaded", "building")
@@ -221,4 +222,51 @@ def test_takeover_runs_from_the_start(recovery, build, restart, case):
     restart(resumed=True)
 
     assert [frame for frame in recovery.frames("vm-1") if frame != "GET"] == actions
+    assert recovery.cloud.servers[VM].vm_state == "active"
+
+
+@pytest.fixture
+def corrected(recovery):
+    """Recover the instance after such an event, as it is corrected."""
+
+    def run(event="IO_ERROR", *, resumed=False):
+        notification = replace(recovery.context.notification, payload={"event": event})
+        corrections = frozenset({Correction.USER_STOPPED_INSTANCES})
+        context = replace(
+            recovery.context, notification=notification, corrections=corrections, resumed=resumed
+        )
+        instance.recover(context, VM, FlowRunner(context.database))
+
+    return run
+
+
+@pytest.mark.parametrize("event", ["IO_ERROR", "QEMU_GUEST_AGENT_ERROR"])
+def test_instance_that_its_user_stopped_can_stay_so(recovery, build, corrected, event):
+    """faults 92"""
+    build(named("vm-1", vm_state="stopped"))
+
+    with pytest.raises(errors.IgnoreInstanceRecovery, match="as it is in 'stopped' state"):
+        corrected(event)
+
+    assert recovery.frames("vm-1") == ["GET"]
+
+
+def test_crashed_instance_that_nova_has_put_down_as_stopped_is_started(recovery, build, corrected):
+    build(named("vm-1", vm_state="stopped"))
+
+    corrected("LIFECYCLE")
+
+    assert recovery.cloud.servers[VM].vm_state == "active"
+
+
+@pytest.mark.parametrize("resumed", [False, True], ids=["retry", "takeover"])
+def test_instance_that_its_recovery_has_stopped_is_started(recovery, build, corrected, resumed):
+    start = {"match": {"action": "os-start"}, "times": 1, "do": {"status": 500}}
+    build(named("vm-1"), faults=[start])
+    with pytest.raises(errors.CloudError):
+        corrected()
+    assert recovery.cloud.servers[VM].vm_state == "stopped"
+
+    corrected(resumed=resumed)
+
     assert recovery.cloud.servers[VM].vm_state == "active"

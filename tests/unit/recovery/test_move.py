@@ -232,7 +232,7 @@ def test_a_failed_unlock_is_only_logged(recovery, build, caplog):
     move = recovery.move(recovery.begun("vm-1"))
 
     assert (move.status, move.message) == ("succeeded", None)
-    assert f"{recovery.notification_uuid}: Failed to unlock instance {VM} after" in caplog.text
+    assert f"Failed to unlock instance {VM} after" in caplog.text
     assert recovery.journal == []
 
 
@@ -317,12 +317,12 @@ class Outage:
         self.read = recovery.context.database.read
         self._recovery, self._left, self._error = recovery, at, error
 
-    def write(self, work: Callable[[Any], Any]) -> Any:
+    def write(self, work: Callable[[Any], Any], **turn: Any) -> Any:
         self._left -= 1
         if self._left == 0:
             self.stored = (self._recovery.moves, self._recovery.journal)
             raise self._error
-        return self._recovery.context.database.write(work)
+        return self._recovery.context.database.write(work, **turn)
 
 
 UNAVAILABLE, DEADLOCK = errors.DatabaseUnavailable("gone"), errors.DatabaseDeadlock("gave way")
@@ -374,7 +374,7 @@ def test_an_outcome_that_cannot_be_stored_leaves_no_lock(recovery, build, caplog
     assert (move.status, move.message) == stored
     assert not recovery.cloud.servers[VM].locked
     assert recovery.journal == []
-    assert f"instance {VM}: The outcome of the evacuation could not be stored" in caplog.text
+    assert "The outcome of the evacuation could not be stored" in caplog.text
 
 
 class Watched:
