@@ -1,8 +1,8 @@
 """One notification from its arrival to its outcome.
 
 The right to work on it is a claim (`db/claims.py`), taken in the transaction that sets the status
-to `running` and given up in the one that stores the outcome. A claim that must wait for its host
-occupies no thread. Spec: recovery §2.
+to `running` and given up in the one that stores the outcome. A claim that must wait for its host or
+for a thread occupies none and leaves the status as it was. Spec: recovery §2.
 """
 
 import logging
@@ -12,22 +12,22 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from sqlalchemy.orm import Session
 
-from masakari_ng import errors
-from masakari_ng.db import claims, hosts, journal, notifications
+from masakari_ng import errors, logs
+from masakari_ng.db import claims, hosts, notifications
 from masakari_ng.db.session import Database
 from masakari_ng.domain import (
     Claim,
+    Correction,
     Host,
     Notification,
     NotificationStatus,
     NotificationType,
     RequestContext,
 )
-from masakari_ng.engine import outcomes
+from masakari_ng.engine import ending, measures, outcomes
 from masakari_ng.engine.outcomes import Outcome
 from masakari_ng.engine.roster import Origin, Roster, own_origin
 from masakari_ng.messaging.events import Events
-from masakari_ng.recovery import cleanup
 from masakari_ng.recovery.task import RecoveryContext
 
 log = logging.getLogger(__name__)
@@ -53,8 +53,9 @@ class Manager:
         engine: identity of this process, unique over all engines and restarts.
         handlers: what to do, by type.
         context_for: makes the recovery's context.
-        threads: recoveries that run at once; further claims wait for one of them.
+        threads: recoveries that run at once; further claims wait, here or for an idle engine.
         events: told of the start and the end of each recovery.
+        corrections: mistakes of upstream's that are not to be made.
     """
 
     def __init__(
@@ -66,13 +67,16 @@ class Manager:
         *,
         threads: int,
         events: Events | None = None,
+        corrections: Collection[Correction] = (),
     ) -> None:
         self.engine = engine
         self._events = events or Events()
         self._database = database
         self._handlers = handlers
         self._context_for = context_for
-        self._roster = Roster()
+        self._tells_exceptions = Correction.EVENT_FAULTS in corrections
+        self._side_by_side = Correction.PARALLEL_INSTANCE_RECOVERY in corrections
+        self._roster = Roster(threads)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="recovery")
         self._promoting = threading.Lock()
         self.draining = False
@@ -115,17 +119,28 @@ class Manager:
         return None
 
     def retry(
-        self, notification: Notification, context: RequestContext, *, expired: bool = False
+        self,
+        notification: Notification,
+        context: RequestContext,
+        *,
+        last: bool = True,
+        expired: bool = False,
     ) -> None:
         """Claim again what ended in `error`, or was lost, and recover in a thread of the pool.
+
+        Where none is free, that is left to a later run.
 
         Args:
             notification: as just read; with another status by now it is left alone.
             context: of the periodic run.
+            last: there is no other retry if this one fails.
             expired: recover nothing, only put in order what an earlier run has begun.
         """
-        origin = Origin(context, retry=True, expired=expired)
+        if self._roster.free() <= 0:
+            return
+        origin = Origin(context, retry=last, expired=expired)
         claim = self._claim(notification, {notification.status}, origin)
+        measures.retried(notification, claim, expired=expired)
         if claim is not None and claim.working:
             self._pool.submit(self._work, claim)
 
@@ -140,21 +155,26 @@ class Manager:
             log.warning("Recovery of notification '%s' is taken up again.", uuid)
             self._pool.submit(self._work, claim, resumed=True)
 
-    def promote(self, host: str | None = None) -> None:
-        """Let claims work whose hosts have become free: of all hosts, or of the one with this uuid.
+    def promote(self) -> None:
+        """Let claims work whose hosts have become free, as long as there are threads.
 
         Of each host the one that has waited longest comes first.
         """
         served = set()
         with self._promoting:
             for claim in self._waiting():
-                its = claim.source_host_uuid
-                if its in served or host not in {None, its}:
+                host = claim.source_host_uuid
+                if host in served or self._roster.free() <= 0:
                     continue
                 promoted = self._promoted(claim)
                 if promoted is not None:
-                    served.add(its)
                     self._pool.submit(self._work, promoted)
+                    if not self._side_by_side:
+                        served.add(host)
+
+    def idle(self) -> bool:
+        """Whether there is a thread for the work of other engines, once one's own has begun."""
+        return not self.draining and self._roster.free() > 0
 
     def beat(self) -> None:
         """Renew the claims, compare the rows with what the threads do, repair the difference."""
@@ -195,7 +215,7 @@ class Manager:
             return False  # It is claimed all the same, and ends with that as its reason.
         if host.segment.enabled:
             return False
-        self._database.write(
+        ignored = self._database.write(
             lambda session: notifications.change_status(
                 session,
                 uuid,
@@ -204,6 +224,8 @@ class Manager:
                 message=_DISABLED,
             )
         )
+        if ignored:
+            measures.changed(notification, NotificationStatus.IGNORED)
         return True
 
     def _claim(
@@ -213,18 +235,26 @@ class Manager:
         if not self._roster.enter(uuid, origin):
             return None
         self._events.emit(origin.context, "notification.process.start", notification)
-        claim = None
+        claim, begin = None, self._roster.free() >= 0  # it is entered already
         try:
             claim = self._database.write(
-                lambda session: claims.take(session, notification, self.engine, expected=expected)
+                lambda session: claims.take(
+                    session,
+                    notification,
+                    self.engine,
+                    expected=expected,
+                    begin=begin,
+                    side_by_side=self._side_by_side,
+                )
             )
         finally:
             if claim is None:
                 self._roster.leave(uuid)
+        measures.claimed(notification, claim)
         if claim is None or claim.working:
             return claim
         self._roster.wait(uuid)
-        log.info("Notification '%s' waits for another recovery of its host.", uuid)
+        log.info("Notification '%s' waits for another recovery.", uuid)
         with self._promoting:
             # If that has ended just now, nobody has seen that this one waits.
             return self._promoted(claim) or claim
@@ -234,7 +264,7 @@ class Manager:
         order = {uuid: place for place, uuid in enumerate(self._roster.waiting())}
         if not order or self.draining:
             return []
-        found = self._database.read(lambda session: claims.waiting(session, self.engine))
+        found = self._database.read(claims.ready)
         mine = [claim for claim in found if claim.notification_uuid in order]
         return sorted(mine, key=lambda claim: order[claim.notification_uuid])
 
@@ -244,22 +274,32 @@ class Manager:
             return None
         promoted = None
         try:
-            promoted = self._database.write(lambda session: claims.promote(session, claim))
+            promoted = self._database.write(
+                lambda session: claims.promote(session, claim, side_by_side=self._side_by_side)
+            )
         finally:
             if promoted is None:
                 self._roster.wait(uuid)
         return promoted
 
     def _work(self, claim: Claim, *, resumed: bool = False) -> None:
-        """Recover, then let work what has waited here for the same host."""
+        """Recover, then let work what has waited here for the host or for a thread."""
         uuid = claim.notification_uuid
-        try:
-            self._run(claim, resumed=resumed)
-            self.promote(claim.source_host_uuid)
-        except errors.MasakariError as error:
-            log.warning("Notification '%s' is left for later: %s", uuid, error)
-        except Exception:  # The outermost edge of a worker thread.
-            log.exception("Notification '%s' is left for later.", uuid)
+        asked = self._roster.origin(uuid).context
+        with logs.about(
+            request_id=asked.request_id,
+            global_request_id=asked.global_request_id,
+            user=asked.user_id,
+            project=asked.project_id,
+            notification_uuid=uuid,
+        ):
+            try:
+                self._run(claim, resumed=resumed)
+                self.promote()
+            except errors.MasakariError as error:
+                log.warning("Notification '%s' is left for later: %s", uuid, error)
+            except Exception:  # The outermost edge of a worker thread.
+                log.exception("Notification '%s' is left for later.", uuid)
 
     def _run(self, claim: Claim, *, resumed: bool) -> None:
         uuid = claim.notification_uuid
@@ -278,19 +318,20 @@ class Manager:
             return Outcome(None, handed_over=True)
         uuid, origin = claim.notification_uuid, self._roster.origin(claim.notification_uuid)
         try:
-            notification, begun = self._database.write(lambda session: _verified(session, claim))
+            notification, begun = self._database.write(
+                lambda session: ending.verified(session, claim)
+            )
             context = self._context_for(origin.context, claim, notification, resumed or begun)
         except Exception as error:  # noqa: BLE001 - each ends in a status, whatever it is
             return outcomes.of(error, uuid, NotificationType.COMPUTE_HOST)
         if notification.status is not NotificationStatus.RUNNING:
-            cleanup.settle(context)
-            return Outcome(notification.status)
+            return ending.settled(context, Outcome(notification.status))
         try:
-            outcome = Outcome(self._recovered(context, expired=origin.expired))
+            outcome = Outcome(self._recovered(context, expired=origin.expired), message="")
         except Exception as error:  # noqa: BLE001 - as above
-            outcome = outcomes.of(error, uuid, notification.type)
-        if outcome.status is not None and _is_last(outcome.status, retry=origin.retry):
-            cleanup.settle(context)
+            outcome = outcomes.of(error, uuid, notification.type, context.corrections)
+        if outcome.status is not None and ending.is_last(outcome.status, retry=origin.retry):
+            outcome = ending.settled(context, outcome)
         self._tell(notification, outcome)
         return outcome
 
@@ -298,28 +339,37 @@ class Manager:
         if expired:
             raise errors.RecoveryFailure("The notification is expired.")
         notification = context.notification
-        return self._handlers[notification.type](context, self._host(notification))
+        host = self._host(notification)
+        logs.note(instance_uuid=notification.payload.get("instance_uuid"))
+        with measures.recovery(notification):
+            return self._handlers[notification.type](context, host)
 
     def _tell(self, notification: Notification, outcome: Outcome) -> None:
         """The end of a recovery, before it is stored. Spec: recovery §13."""
-        context = self._roster.origin(notification.notification_uuid).context
-        status, reason = outcome.status, outcome.reason
-        if reason is not None and status in _TOLD_AS_ERRORS:
-            self._events.emit(context, "notification.process.error", notification, reason)
+        context, status = (
+            self._roster.origin(notification.notification_uuid).context,
+            outcome.status,
+        )
+        fault = outcome.error if self._tells_exceptions else outcome.reason
+        if fault is not None and status in _TOLD_AS_ERRORS:
+            self._events.emit(context, "notification.process.error", notification, fault)
         elif status is not None and (status, notification.type) != _NOT_TOLD:
             self._events.emit(context, "notification.process.end", notification)
 
     def _host(self, notification: Notification) -> Host:
-        return self._database.read(
+        host = self._database.read(
             lambda session: hosts.by_uuid(session, notification.source_host_uuid)
         )
+        logs.note(host=host.name)
+        return host
 
     def _record(self, claim: Claim, status: NotificationStatus, message: str | None) -> None:
         uuid, retry = claim.notification_uuid, self._roster.origin(claim.notification_uuid).retry
         final = self._database.write(
-            lambda session: _ended(session, claim, status, message, retry=retry)
+            lambda session: ending.ended(session, claim, status, message, retry=retry)
         )
         log.info("Notification %s exits with status: %s.", uuid, status)
+        measures.ended(self._database, uuid, final)
         if final is None:
             log.warning("Notification %s has got another status from elsewhere.", uuid)
         elif final is not status:
@@ -344,46 +394,3 @@ class Manager:
     def _beaten(self, session: Session) -> list[Claim]:
         claims.beat(session, self.engine)
         return claims.held(session, self.engine)
-
-
-def _verified(session: Session, claim: Claim) -> tuple[Notification, bool]:
-    """The notification, and whether a recovery of it has been begun and not brought to an end."""
-    uuid = claim.notification_uuid
-    claims.verify(session, claim)
-    return notifications.by_uuid(session, uuid), bool(journal.of_notification(session, uuid))
-
-
-def _ended(
-    session: Session,
-    claim: Claim,
-    status: NotificationStatus,
-    message: str | None,
-    *,
-    retry: bool,
-) -> NotificationStatus | None:
-    """Give up the claim and store how it ended; None if somebody else has set a status.
-
-    Run again after a commit that went unnoticed, it gives what is stored.
-    """
-    uuid = claim.notification_uuid
-    if not claims.release(session, claim):
-        return notifications.by_uuid(session, uuid).status
-    begun = any(entry.vm_state for entry in journal.of_notification(session, uuid))
-    if _is_last(status, retry=retry) or not begun:
-        journal.clear(session, uuid)  # Else the retry goes on with the moves.
-    running, error = {NotificationStatus.RUNNING}, NotificationStatus.ERROR
-    if not notifications.change_status(
-        session, uuid, expected=running, status=status, message=message
-    ):
-        return None
-    if status is not error or not retry:
-        return status
-    # In one transaction, so that no other engine sees the last retry's error as one to be retried.
-    failed = NotificationStatus.FAILED
-    notifications.change_status(session, uuid, expected={error}, status=failed)
-    return failed
-
-
-def _is_last(status: NotificationStatus, *, retry: bool) -> bool:
-    """Whether nobody recovers any more what ends so."""
-    return retry or status is not NotificationStatus.ERROR

@@ -32,9 +32,13 @@ class Roster:
     """Notifications by uuid: those a thread of this process works on, and those that wait.
 
     It is kept before the database is asked, so it may know more than the rows, never less.
+
+    Args:
+        threads: how many can be worked on at once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
         self._origins: dict[str, Origin] = {}
         self._active: set[str] = set()
         self._changed = threading.Condition()
@@ -54,9 +58,11 @@ class Roster:
             self._origins.setdefault(notification, origin)
 
     def begin(self, notification: str) -> bool:
-        """A thread turns to what waited; False if it waits no longer."""
+        """A thread turns to what waited; False if it waits no longer, or all have work."""
         with self._changed:
             if notification in self._active or notification not in self._origins:
+                return False
+            if len(self._active) >= self._threads:
                 return False
             self._active.add(notification)
             return True
@@ -78,6 +84,11 @@ class Roster:
         """Why it is worked on."""
         with self._changed:
             return self._origins.get(notification) or own_origin()
+
+    def free(self) -> int:
+        """Threads without work; negative if more was entered than can be worked on."""
+        with self._changed:
+            return self._threads - len(self._active)
 
     def active(self) -> frozenset[str]:
         """Those that a thread works on."""

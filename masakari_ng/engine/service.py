@@ -64,6 +64,16 @@ class Service:
         if self._periodic is not None:
             self._periodic.start()
 
+    @property
+    def consuming(self) -> bool:
+        """Whether notifications arrive at this moment."""
+        return self._server.consuming
+
+    @property
+    def alive(self) -> bool:
+        """Whether the threads run without which nothing arrives and claims grow stale."""
+        return self._server.alive and self._takeover.alive
+
     def stop(self) -> None:
         """Take nothing new, let recoveries end in time, leave the others to the next engine."""
         self._server.stop_consuming()

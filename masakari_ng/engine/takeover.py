@@ -5,7 +5,7 @@ import threading
 
 from sqlalchemy.orm import Session
 
-from masakari_ng import errors
+from masakari_ng import errors, logs, metrics
 from masakari_ng.clock import Clock
 from masakari_ng.db import claims
 from masakari_ng.db.session import Database
@@ -41,7 +41,13 @@ class Takeover:
         self._heartbeat = heartbeat
         self._timeout = timeout
         self._failing = False
+        self._ready: set[Claim] = set()
         self._thread = threading.Thread(target=self._loop, name="takeover", daemon=True)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the claims are looked after."""
+        return self._thread.is_alive()
 
     def start(self) -> None:
         """Begin with a look at once: a restarted engine may have left claims behind."""
@@ -62,13 +68,39 @@ class Takeover:
         self._manager.beat()
         if self._manager.draining:
             return
-        for claim in self._database.read(lambda session: claims.stale(session, self._timeout)):
-            self._take_over(claim, until)
         self._manager.promote()
+        for claim in self._database.read(lambda session: claims.stale(session, self._timeout)):
+            if self._manager.idle():
+                with logs.about(notification_uuid=claim.notification_uuid):
+                    self._take_over(claim, until)
+        self._relieve()
+        self._manager.promote()
+
+    def _relieve(self) -> None:
+        """Take claims that have waited here and there since the last look for want of a thread."""
+        ready = set(self._database.read(claims.ready)) if self._manager.idle() else set()
+        known = {claims.NOBODY, self._manager.engine}
+        ready = {claim for claim in ready if claim.engine not in known}
+        for claim in ready & self._ready:
+            if self._manager.idle():
+                with logs.about(notification_uuid=claim.notification_uuid):
+                    self._take_waiting(claim)
+        self._ready = ready
+
+    def _take_waiting(self, claim: Claim) -> None:
+        engine = self._manager.engine
+        taken = self._database.write(lambda session: claims.take_waiting(session, claim, engine))
+        if taken is not None:
+            uuid = claim.notification_uuid
+            metrics.TAKEN_OVER.count("waited")
+            log.info("Notification '%s' waited for a thread of '%s'.", uuid, claim.engine)
+            self._manager.resume(taken)
+            self._manager.promote()
 
     def _take_over(self, claim: Claim, until: float) -> None:
         taken = self._database.write(lambda session: self._taken(session, claim, until))
         if taken is not None:
+            metrics.TAKEN_OVER.count("stopped" if claim.engine == claims.NOBODY else "silent")
             log.warning(
                 "Notification '%s' is taken over from engine '%s'.",
                 claim.notification_uuid,
@@ -97,9 +129,11 @@ class Takeover:
             self.tick()
         except errors.Stopped:
             raise
-        except Exception:  # The next look may succeed, and others depend on it.
+        except Exception as error:  # The next look may succeed, and others depend on it.
             if not self._failing:
-                log.exception("The claims cannot be looked after; trying again and again")
+                unknown = not isinstance(error, errors.MasakariError)
+                text = "The claims cannot be looked after; trying again and again: %s"
+                log.log(logging.ERROR, text, error, exc_info=unknown)
             self._failing = True
         else:
             if self._failing:

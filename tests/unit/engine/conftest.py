@@ -1,9 +1,9 @@
 """A site with one segment and one host, and managers whose recoveries are made up by the test."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from masakari_ng.db import claims, hosts, journal, notifications, segments, vmov
 from masakari_ng.db.session import Database
 from masakari_ng.domain import (
     Claim,
+    Correction,
     Host,
     JournalEntry,
     Notification,
@@ -66,11 +67,17 @@ class Recovery:
 
 
 class Site:
-    """What a test does with the database and with managers on it."""
+    """What a test does with the database and with managers on it.
+
+    Attributes:
+        tools: fields of each recovery's context that are to be others.
+    """
 
     def __init__(self, conf: cfg.ConfigOpts, database: Database, clock: SimulatedClock) -> None:
         self.conf, self.database, self.clock = conf, database, clock
+        self.corrections: frozenset[Correction] = frozenset()
         self.managers: list[Manager] = []
+        self.tools: dict[str, Any] = {}
         self.segment = database.write(
             lambda session: segments.create(
                 session, name="rack", service_type="compute", recovery_method=RecoveryMethod.AUTO
@@ -96,6 +103,7 @@ class Site:
         *,
         host: str | None = None,
         age: float = 0.0,
+        received: datetime | None = None,
         payload: Mapping[str, str] = HOST_DOWN,
         type: NotificationType = NotificationType.COMPUTE_HOST,
     ) -> Notification:
@@ -111,6 +119,10 @@ class Site:
             )
         )
         self.set_status(created, status)
+        if received is not None:
+            statement = text("UPDATE notifications SET created_at = :at WHERE id = :id")
+            values = {"at": str(received), "id": created.id}
+            self.database.write(lambda session: session.execute(statement, values))
         return replace(created, status=status)
 
     def set_status(self, notification: Notification, status: NotificationStatus) -> None:
@@ -173,11 +185,17 @@ class Site:
         *,
         threads: int = 4,
         database: Any = None,
+        kinds: Collection[NotificationType] = (NotificationType.COMPUTE_HOST,),
+        corrections: Collection[Correction] = (),
     ) -> Manager:
         """One that recovers hosts with `handler`, maybe on a database with quirks."""
-        handlers = {NotificationType.COMPUTE_HOST: handler}
         made = Manager(
-            database or self.database, engine, handlers, self.recovery_context, threads=threads
+            database or self.database,
+            engine,
+            dict.fromkeys(kinds, handler),
+            self.recovery_context,
+            threads=threads,
+            corrections=corrections,
         )
         self.managers.append(made)
         return made
@@ -186,7 +204,7 @@ class Site:
         self, asked: RequestContext, claim: Claim, notification: Notification, resumed: bool
     ) -> RecoveryContext:
         """It has the request id in place of Nova."""
-        return RecoveryContext(
+        context = RecoveryContext(
             conf=self.conf,
             nova=asked.nova_request_id,
             clock=self.clock,
@@ -195,7 +213,9 @@ class Site:
             notification=notification,
             locks=HostLocks(),
             resumed=resumed,
+            corrections=self.corrections,
         )
+        return replace(context, **self.tools)
 
     def receive(
         self, manager: Manager, notification: Notification, request_id: str = "req-1"

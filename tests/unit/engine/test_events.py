@@ -4,7 +4,7 @@ import pytest
 
 from masakari_ng import errors
 from masakari_ng.db import segments
-from masakari_ng.domain import NotificationStatus, NotificationType
+from masakari_ng.domain import Correction, NotificationStatus, NotificationType
 from masakari_ng.engine.details import WorkflowDetails
 from masakari_ng.engine.manager import Manager
 from masakari_ng.messaging.events import Events
@@ -25,7 +25,7 @@ def told() -> Told:
 def manager(site, told):
     """Makes one whose recoveries of all types end in the same way."""
 
-    def make(result) -> Manager:
+    def make(result, *corrections) -> Manager:
         handlers = dict.fromkeys(NotificationType, Recovery(result))
         site.managers.append(
             Manager(
@@ -35,6 +35,7 @@ def manager(site, told):
                 site.recovery_context,
                 threads=4,
                 events=Events(told),
+                corrections=corrections,
             )
         )
         return site.managers[-1]
@@ -83,6 +84,40 @@ def test_an_unexpected_error_is_told_in_upstreams_words(site, manager, told):
     assert fault["exception_message"] == (
         f"Failed to execute host failure flow for notification '{uuid}'."
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (RuntimeError("x"), "RuntimeError"),
+        (errors.HostRecoveryFailure("2 of 3 moved"), "HostRecoveryFailureException"),
+        (errors.ReservedHostsUnavailable(), "ReservedHostsUnavailable"),
+        (errors.IgnoreInstanceRecovery("paused"), "IgnoreInstanceRecoveryException"),
+        (errors.CloudConflict("Conflict"), "Conflict"),
+        (errors.CloudUnreachable("?"), "MasakariException"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("corrected", [False, True])
+def test_error_can_be_told_as_it_was_raised(*, site, manager, told, corrected, error, name):
+    """D19"""
+    corrections = [Correction.EVENT_FAULTS] if corrected else []
+
+    site.receive(manager(error, *corrections), site.report())
+
+    fault = told.payload(ERROR)["fault"]["masakari_object.data"]
+    if not corrected:
+        constants = ("str", "unknown", "unknown", "NoneType: None\n")
+        assert _origin(fault) == constants
+        return
+    assert _origin(fault)[:3] == (name, "tests.unit.engine.conftest", "__call__")
+    assert fault["exception_message"] == str(error)
+    assert "raise self.result" in fault["traceback"]
+    assert type(error).__name__ in fault["traceback"]
+
+
+def _origin(fault):
+    return tuple(fault[key] for key in ("exception", "module_name", "function_name", "traceback"))
 
 
 def test_nothing_is_told_of_a_disabled_segment(site, manager, told):

@@ -4,7 +4,13 @@ import pytest
 
 from masakari_ng import errors
 from masakari_ng.db import hosts, segments
-from masakari_ng.domain import NotificationStatus, NotificationType, RecoveryMethod, RequestContext
+from masakari_ng.domain import (
+    Correction,
+    NotificationStatus,
+    NotificationType,
+    RecoveryMethod,
+    RequestContext,
+)
 from masakari_ng.engine.failures import Failures
 from masakari_ng.recovery.evacuation import save_reserved
 
@@ -181,6 +187,17 @@ def test_stopped_process_puts_its_host_on_maintenance(site, handle, driver, name
     assert status is FINISHED
     assert driver.calls == ([(name, "compute-1", uuid)] if recovered else [])
     assert stored(site, site.host).on_maintenance
+
+
+@pytest.mark.parametrize("name", ["nova-compute", "libvirtd"])
+def test_only_a_process_with_a_workflow_can_put_its_host_on_maintenance(site, handle, driver, name):
+    """faults 11"""
+    site.corrections = frozenset({Correction.PROCESS_MAINTENANCE})
+
+    status, _ = handle(PROCESS, {"event": "stopped", "process_name": name})
+
+    assert status is FINISHED
+    assert stored(site, site.host).on_maintenance is (name == "nova-compute")
 
 
 def test_nothing_is_written_without_the_claim(site, driver):

@@ -7,15 +7,17 @@ import pytest
 from sqlalchemy import text
 
 from masakari_ng import errors
-from masakari_ng.db import claims, segments
+from masakari_ng.db import claims, journal, segments
 from masakari_ng.domain import (
     Claim,
+    Correction,
     NotificationStatus,
     NotificationType,
     RequestContext,
     VMoveStatus,
 )
 from tests.servers import eventually
+from tests.simulated_clock import SimulatedClock
 
 from .conftest import PATIENCE, Recovery
 
@@ -97,9 +99,69 @@ def test_all_messages_are_claimed_at_once_and_some_are_worked_on(site):
 
     assert len(acknowledged) == len(site.held()) == 5
     assert len(recovery.contexts) == 2
+    assert [site.status(report) for report in reports] == [RUNNING, RUNNING, NEW, NEW, NEW]
     recovery.go()
-    assert manager.wait_idle(PATIENCE)
-    assert {site.status(report) for report in reports} == {FINISHED}
+    eventually(lambda: {site.status(report) for report in reports} == {FINISHED})
+    assert {context.nova for context in recovery.contexts} == {CONTEXT.request_id}
+
+
+def test_retry_is_left_to_a_later_run_where_no_thread_is_free(site):
+    failed, recovery = site.report(ERROR, host=site.add_host("compute-2").uuid), Recovery(held=True)
+    manager = site.manager(recovery, threads=1)
+    manager.process_notification(CONTEXT, site.report(), lambda: None)
+    recovery.wait_begun()
+
+    manager.retry(failed, CONTEXT)
+
+    assert site.status(failed) is ERROR
+    assert len(site.held()) == 1
+    recovery.go()
+
+
+@pytest.fixture
+def events(site):
+    """Report a failure of the host, and of instances on it."""
+
+    def report(instance):
+        if instance == "host":
+            return site.report()
+        payload = {"instance_uuid": instance}
+        return site.report(type=NotificationType.VM, payload=payload)
+
+    return report
+
+
+SIDE_BY_SIDE = {Correction.PARALLEL_INSTANCE_RECOVERY}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("vm-1", "vm-2", (), False),
+        ("vm-1", "host", (), False),
+        ("vm-1", "vm-2", SIDE_BY_SIDE, True),
+        ("vm-1", "host", SIDE_BY_SIDE, True),
+        ("vm-1", "vm-1", SIDE_BY_SIDE, False),
+        ("host", "vm-1", SIDE_BY_SIDE, False),
+        ("host", "host", SIDE_BY_SIDE, False),
+    ],
+)
+def test_instances_are_recovered_side_by_side_where_that_is_corrected(site, events, case):
+    """An instance never is while its whole host is."""
+    first, second, corrections, both = case
+    recovery, kinds = Recovery(held=True), (NotificationType.VM, NotificationType.COMPUTE_HOST)
+    manager = site.manager(recovery, kinds=kinds, corrections=corrections)
+    reports = [events(first), events(second)]
+
+    for report in reports:
+        manager.process_notification(CONTEXT, report, lambda: None)
+    recovery.wait_begun()
+
+    assert [site.status(report) for report in reports] == [RUNNING, RUNNING if both else NEW]
+    recovery.go()
+    eventually(lambda: {site.status(report) for report in reports} == {FINISHED})
+    assert len(recovery.contexts) == 2
+    assert site.held() == []
 
 
 def test_disabled_segment_is_ignored_with_a_message(site, caplog):
@@ -228,6 +290,22 @@ def test_every_end_is_a_status(site, raised, status, message):
     assert len(site.journal(notification)) == (status is ERROR)
 
 
+def test_message_tells_the_cause_until_a_retry_succeeds_where_that_is_corrected(site):
+    """faults 86"""
+    site.corrections = frozenset({Correction.ERROR_TEXTS})
+    notification, gone = site.report(), errors.ComputeServiceNotFound("compute-1")
+
+    site.receive(site.manager(Recovery(gone)), notification)
+    failed = site.row(notification)
+    manager = site.manager(Recovery(), "engine-b")
+    manager.retry(failed, CONTEXT)
+
+    assert (failed.status, failed.message) == (ERROR, str(gone))
+    assert manager.wait_idle(PATIENCE)
+    finished = site.row(notification)
+    assert (finished.status, finished.message) == (FINISHED, None)
+
+
 @pytest.mark.parametrize(
     ("result", "after"),
     [(FINISHED, FINISHED), (errors.CloudUnreachable("503"), FAILED), (IGNORED, IGNORED)],
@@ -249,6 +327,75 @@ def test_retry_goes_on_with_what_was_begun_and_leaves_nothing(site, result, afte
     (vmove,) = site.vmoves(notification)
     assert (vmove.status, site.journal(notification)) == (VMoveStatus.FAILED, [])
     assert vmove.message
+
+
+class Unlocking:
+    """Stands for Nova where only the unlocks are left."""
+
+    def __init__(self, error=None):
+        self.error = error
+        self.calls = 0
+
+    def unlock(self, uuid):
+        self.calls += 1
+        if self.error:
+            raise self.error
+
+
+def lock(site, notification):
+    """What an engine leaves that dies after it has locked the instance."""
+    site.begin_move(notification)
+    (entry,) = site.journal(notification)
+    site.database.write(lambda session: journal.update(session, entry.vmove_uuid, locked=True))
+
+
+@pytest.mark.parametrize(
+    "error", [errors.CloudUnreachable("503"), KeyError("a bug")], ids=["no Nova", "bug"]
+)
+def test_lock_that_cannot_be_released_does_not_keep_the_outcome(site, error):
+    nova, notification = Unlocking(error), site.report()
+    site.tools["nova"] = nova
+    lock(site, notification)
+    recovery = Recovery()
+
+    site.receive(site.manager(recovery), notification)
+
+    assert site.status(notification) is FINISHED
+    assert (site.held(), site.journal(notification)) == ([], [])
+    assert nova.calls > 1
+    assert "The instance is still locked" in site.vmoves(notification)[0].message
+
+
+class Erring(SimulatedClock):
+    """What clearing away needs first, with a fault of any kind."""
+
+    def __init__(self, error):
+        super().__init__()
+        self._error = error
+
+    def utcnow(self):
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "claims_left"),
+    [(KeyError("a bug"), FINISHED, 0), (errors.DatabaseUnavailable("away"), RUNNING, 1)],
+    ids=["bug", "no database"],
+)
+def test_clearing_away_does_not_run_a_recovery_again_and_again(site, error, status, claims_left):
+    """Only where the database was away somebody has to come back."""
+    notification, recovery = site.report(), Recovery()
+    site.tools["clock"] = Erring(error)
+    lock(site, notification)
+    manager = site.manager(recovery)
+
+    site.receive(manager, notification)
+    manager.beat()
+
+    assert manager.wait_idle(PATIENCE)
+    assert len(recovery.contexts) == 1
+    assert site.status(notification) is status
+    assert len(site.handed_over()) == claims_left
 
 
 def test_retry_of_moves_that_nothing_was_done_for_begins_anew(site):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from masakari_ng import errors
-from masakari_ng.domain import NotificationStatus, NotificationType
+from masakari_ng.domain import Correction, NotificationStatus, NotificationType
 from masakari_ng.engine import outcomes
 from masakari_ng.engine.outcomes import Outcome
 
@@ -35,7 +35,8 @@ def test_every_exception_has_an_outcome(kind):
     outcome = outcomes.of(error, "n-1", HOST)
 
     assert outcome.reason
-    outcome = replace(outcome, reason=None)
+    assert outcome.error is error
+    outcome = replace(outcome, reason=None, error=None)
     if kind is errors.ClaimLost:
         assert outcome == Outcome(None)
     elif issubclass(kind, errors.Interrupted):
@@ -68,11 +69,41 @@ def test_expected_failure_is_logged_with_its_own_text(caplog):
     ("kind", "flow"),
     [(HOST, "host"), (NotificationType.VM, "instance"), (NotificationType.PROCESS, "instance")],
 )
-def test_unexpected_failure_is_logged_with_its_traceback(caplog, kind, flow):
-    outcomes.of(errors.CloudUnreachable("refused"), "n-1", kind)
+@pytest.mark.parametrize("error", [errors.CloudUnreachable("refused"), OSError("refused")])
+def test_only_a_fault_is_logged_with_its_traceback(caplog, kind, flow, error):
+    outcomes.of(error, "n-1", kind)
 
     assert caplog.messages[-1] == (
         "Failed to process notification 'n-1'. Reason: "
-        f"Failed to execute {flow} failure flow for notification 'n-1'."
+        f"Failed to execute {flow} failure flow for notification 'n-1'. refused"
     )
-    assert "refused" in caplog.text
+    assert bool(caplog.records[-1].exc_info) is isinstance(error, OSError)
+
+
+REAL = frozenset({Correction.ERROR_TEXTS})
+MESSAGES = {
+    "faults 86": (errors.ComputeServiceNotFound("c1"), "Compute service with name c1 could not be"),
+    "a failure": (errors.HostRecoveryFailure("2 of 3 moved"), "2 of 3 moved"),
+    "faults 97": (errors.IgnoreInstanceRecovery("it is paused"), "it is paused"),
+    "nothing to do": (errors.SkipHostRecovery("nothing there"), "nothing there"),
+    "a fault, whose text may hold anything": (KeyError("secret"), "Failed to execute host failure"),
+}
+
+
+@pytest.mark.parametrize(("error", "message"), MESSAGES.values(), ids=list(MESSAGES))
+def test_message_tells_the_reason_where_that_is_corrected(error, message):
+    assert outcomes.of(error, "n-1", HOST).message is None
+    assert outcomes.of(error, "n-1", HOST, REAL).message.startswith(message)
+
+
+def test_message_fits_its_column():
+    message = outcomes.of(errors.HostRecoveryFailure("ü" * 65536), "n-1", HOST, REAL).message
+
+    assert 1000 < len(message.encode()) < 65536
+
+
+@pytest.mark.parametrize(("corrections", "flow"), [((), "instance"), (REAL, "process")])
+def test_flow_of_a_process_is_called_so_where_that_is_corrected(corrections, flow):
+    outcome = outcomes.of(KeyError("x"), "n-1", NotificationType.PROCESS, corrections)
+
+    assert outcome.reason == f"Failed to execute {flow} failure flow for notification 'n-1'."

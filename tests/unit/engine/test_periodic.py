@@ -1,9 +1,11 @@
 """Protects when and what the periodic tasks retry, and what they give up."""
 
+from datetime import timedelta
+
 import pytest
 
 from masakari_ng import errors
-from masakari_ng.domain import NotificationStatus, VMoveStatus
+from masakari_ng.domain import Correction, NotificationStatus, VMoveStatus
 from masakari_ng.engine.periodic import Periodic, Task
 from tests.servers import eventually
 
@@ -21,7 +23,7 @@ def periodic_of(site):
     def make(manager, **options):
         for name, value in options.items():
             site.conf.set_override(name, value)
-        return Periodic(site.conf, manager, site.database, site.clock)
+        return Periodic(site.conf, manager, site.database, site.clock, site.corrections)
 
     return make
 
@@ -95,6 +97,22 @@ def test_failed_and_lost_notifications_are_retried_once(site, periodic_of):
     assert [site.status(one) for one in left] == before
 
 
+def test_lost_notification_can_have_its_retry(site, periodic_of):
+    """D10: the first try of what was lost is not the last one; the second is."""
+    site.corrections = frozenset({Correction.RETRY_LOST_NOTIFICATIONS})
+    lost, failed = site.report(NEW, age=61), site.report(ERROR, host=site.add_host("h2").uuid)
+    manager = site.manager(Recovery(errors.HostRecoveryFailure("no")))
+    periodic = periodic_of(manager)
+
+    seen = []
+    for _ in range(3):
+        periodic.retry_unfinished()
+        assert manager.wait_idle(PATIENCE)
+        seen.append((site.status(lost), site.status(failed)))
+
+    assert seen == [(ERROR, FAILED), (FAILED, FAILED), (FAILED, FAILED)]
+
+
 def test_newest_comes_first(site, periodic_of):
     reports = [site.report(ERROR) for _ in range(3)]
     recovery = Recovery(held=True)
@@ -152,6 +170,45 @@ def test_old_notifications_are_given_up(site, periodic_of, caplog):
     assert [site.status(one) for one in expired] == [FAILED] * 3
     assert [site.status(one) for one in left] == [FINISHED, RUNNING]
     assert f"Notification {expired[0].notification_uuid} is expired." in caplog.text
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+def test_age_can_be_counted_from_the_receipt(site, periodic_of, corrected):
+    """faults 14, 15: monitors' clocks may be wrong."""
+    site.corrections = frozenset({Correction.EXPIRY_BY_RECEIPT}) if corrected else frozenset()
+    day = 86400
+    minute_ago, day_ago = (site.clock.utcnow() - timedelta(seconds=s) for s in (61, day + 1))
+    past = site.report(RUNNING, age=99 * day, received=minute_ago)
+    future = site.report(RUNNING, age=-99 * day, received=day_ago)
+    lost = site.report(NEW, age=-99 * day, received=minute_ago)
+    fresh = site.report(NEW, age=99 * day, host=site.add_host("h2").uuid)
+    recovery = Recovery()
+    manager = site.manager(recovery)
+    periodic = periodic_of(manager)
+
+    periodic.retry_unfinished()
+    assert manager.wait_idle(PATIENCE)
+    periodic.expire()
+
+    tried = [context.notification.notification_uuid for context in recovery.contexts]
+    assert tried == [(lost if corrected else fresh).notification_uuid]
+    statuses = [site.status(one) for one in (past, future, lost, fresh)]
+    wrong, right = [FAILED, RUNNING, NEW, FINISHED], [RUNNING, FAILED, FINISHED, NEW]
+    assert statuses == (right if corrected else wrong)
+
+
+def test_result_of_what_was_given_up_meanwhile_is_ignored(site, periodic_of):
+    """D24: its engine was frozen for a day."""
+    notification, recovery = site.report(ERROR, age=99999), Recovery(held=True)
+    manager = site.manager(recovery)
+    periodic_of(manager).retry_unfinished()
+    recovery.wait_begun()
+    site.set_status(notification, FAILED)
+
+    recovery.go()
+
+    assert manager.wait_idle(PATIENCE)
+    assert site.status(notification) is FAILED
 
 
 def test_what_a_live_engine_works_on_is_not_given_up(site, periodic_of):

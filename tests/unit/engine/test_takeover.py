@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from masakari_ng.clock import SystemClock
 from masakari_ng.db import claims
-from masakari_ng.domain import NotificationStatus, VMoveStatus
+from masakari_ng.domain import NotificationStatus, RequestContext, VMoveStatus
 from masakari_ng.engine.takeover import Takeover
 from tests.servers import eventually
 from tests.simulated_clock import SimulatedClock
@@ -157,6 +157,56 @@ def test_own_claim_waits_for_the_recovery_of_another_engine(site, takeover_of):
     assert manager.wait_idle(PATIENCE)
     assert [context.nova for context in recovery.contexts] == ["req-mine"]
     assert site.status(mine) is FINISHED
+
+
+@pytest.fixture
+def waiting(site):
+    """A report that waits in `engine-a`, whose only thread works on another one."""
+    recovery = Recovery(held=True)
+    manager = site.manager(recovery, threads=1)
+    manager.process_notification(RequestContext(request_id="req-1"), site.report(), lambda: None)
+    recovery.wait_begun()
+    report = site.report(host=site.add_host("compute-2").uuid)
+    site.receive(manager, report)
+    yield report
+    recovery.go()
+    assert manager.wait_idle(PATIENCE)
+    assert len(recovery.contexts) == 1
+
+
+def test_idle_engine_relieves_one_whose_threads_all_work(site, takeover_of, waiting):
+    """At the second look, since the other may be about to begin."""
+    recovery = Recovery()
+    idle = site.manager(recovery, "engine-b")
+    takeover = takeover_of(idle)
+
+    takeover.tick()
+    assert len(site.held()) == 2
+    takeover.tick()
+
+    eventually(lambda: site.status(waiting) is FINISHED)
+    assert len(recovery.contexts) == 1
+    assert len(site.held()) == 1
+
+
+def test_engine_without_a_free_thread_takes_nothing(site, takeover_of, waiting):
+    site.take(site.report(host=site.add_host("compute-3").uuid), "dead")
+    die(site, "dead")
+    recovery = Recovery(held=True)
+    busy = site.manager(recovery, "engine-b", threads=1)
+    another = site.report(host=site.add_host("compute-4").uuid)
+    busy.process_notification(RequestContext(request_id="req-1"), another, lambda: None)
+    recovery.wait_begun()
+    takeover = takeover_of(busy)
+
+    takeover.tick()
+    takeover.tick()
+
+    assert (len(site.held()), len(site.held("dead")), len(site.held("engine-b"))) == (2, 1, 1)
+    recovery.go()
+    eventually(busy.idle)
+    takeover.tick()
+    eventually(lambda: site.held("dead") == [])
 
 
 def test_what_was_given_up_meanwhile_is_only_cleared_away(site, takeover_of):
