@@ -22,40 +22,37 @@ class EngineClient:
 
     Args:
         broker: where to.
-        timeout: seconds that a caller waits until the broker has taken its request.
+        timeout: seconds that a caller waits until the broker has taken its request; a quarter of
+            that once it did not take one.
         response_timeout: seconds that a caller waits for an answer. The broker drops the request
             then.
     """
 
     def __init__(self, broker: Broker, *, timeout: float, response_timeout: float = 60.0) -> None:
+        self._broker = broker
         self._response_timeout = response_timeout
-        self._outbox = Outbox(
-            broker, broker.topology.request_box, timeout=timeout, name="rpc-client"
-        )
-        self._answers = _Answers(broker)
+        self._outbox = Outbox(broker, timeout=timeout, name="rpc-client", timeout_away=timeout / 4)
+        self._consumer: Consumer | None = None
+        self._reply_queue = ""
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._expected: dict[str, Future[object]] = {}
+        self._early: dict[str, object] = {}
 
     def process_notification(self, context: RequestContext, notification: Notification) -> None:
         """Have an engine recover from a failure.
-
-        Args:
-            context: who reported it.
-            notification: as it is stored.
 
         Raises:
             BrokerUnavailable: the broker has not taken the request in time; it may yet do so.
         """
         arguments = {"notification": objects.notification_to_wire(notification)}
         request = envelope.request(PROCESS, "1.0", arguments, context)
-        self._outbox.send(Letter(envelope.pack(request)))
+        self._send(request)
 
     def recovery_workflow_details(
         self, context: RequestContext, notification: Notification
     ) -> list[TaskDetails]:
         """Ask an engine what the tasks of a recovery have reported.
-
-        Args:
-            context: who asks.
-            notification: as it is stored.
 
         Raises:
             BrokerUnavailable: the broker has not taken the request.
@@ -71,73 +68,51 @@ class EngineClient:
     def close(self) -> None:
         """End the connections and their threads; one that hangs is left behind."""
         self._outbox.close()
-        self._answers.close()
+        with self._lock:
+            self._closing.set()
+        if self._consumer is not None:
+            self._consumer.close()
+        for answer in list(self._expected.values()):
+            if not answer.done():
+                answer.set_exception(errors.BrokerUnavailable("The client is closed"))
+
+    def _send(self, request: dict[str, Any], expiration: float | None = None) -> None:
+        engines = self._broker.topology.request_box()
+        self._outbox.send(Letter(envelope.pack(request), engines, expiration))
 
     def _call(self, request: dict[str, Any]) -> object:
         deadline = time.monotonic() + self._response_timeout
-        reply_queue = self._answers.listen(self._response_timeout)
-        message_id = uuid.uuid4().hex
-        answer = self._answers.expect(message_id)
+        reply_queue, message_id = self._listen(), uuid.uuid4().hex
+        answer = self._expected[message_id] = Future()
         try:
             request |= envelope.call_keys(message_id, reply_queue)
-            self._outbox.send(Letter(envelope.pack(request), expiration=self._response_timeout))
+            self._send(request, expiration=self._response_timeout)
             return answer.result(max(0.0, deadline - time.monotonic()))
         except TimeoutError as error:
             raise errors.NoAnswer(
                 f"No engine has answered within {self._response_timeout} seconds"
             ) from error
         finally:
-            self._answers.forget(message_id)
+            self._expected.pop(message_id, None)
+            self._early.pop(message_id, None)
 
-
-class _Answers:
-    """The reply queue of this process, and who waits for what."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._queue = ""
-        self._consumer: Consumer | None = None
-        self._lock = threading.Lock()
-        self._closing = threading.Event()
-        self._expected: dict[str, Future[object]] = {}
-        self._early: dict[str, object] = {}
-
-    def listen(self, timeout: float) -> str:
-        """Begin to consume, unless it is done already; gives the name of the queue.
-
-        Raises:
-            BrokerUnavailable: there is no broker within `timeout` seconds.
-        """
+    def _listen(self) -> str:
+        """Begin to consume, unless it is done already; gives the name of the queue."""
         with self._lock:
+            if self._closing.is_set():
+                raise errors.BrokerUnavailable("The client is closed")
             if self._consumer is None or not self._consumer.alive:  # not alive: in a forked child
                 queue = self._broker.topology.reply_queue()
-                self._queue = queue.name
+                self._reply_queue = queue.name
+                wait = self._closing.wait
                 self._consumer = Consumer(
-                    self._broker,
-                    (queue,),
-                    self._receive,
-                    name="rpc-answers",
-                    sleep=self._closing.wait,
+                    self._broker, (queue,), self._receive, name="rpc-answers", sleep=wait
                 )
                 self._consumer.start()
             consumer = self._consumer
-        if not consumer.ready.wait(timeout):
+        if not consumer.ready.wait(self._response_timeout):
             raise errors.BrokerUnavailable("The broker has no queue for the answer")
-        return self._queue
-
-    def expect(self, message_id: str) -> "Future[object]":
-        answer: Future[object] = Future()
-        self._expected[message_id] = answer
-        return answer
-
-    def forget(self, message_id: str) -> None:
-        self._expected.pop(message_id, None)
-        self._early.pop(message_id, None)
-
-    def close(self) -> None:
-        self._closing.set()
-        if self._consumer is not None:
-            self._consumer.close()
+        return self._reply_queue
 
     def _receive(self, message: Message) -> None:
         """Collect, as old peers send the result and the end apart."""

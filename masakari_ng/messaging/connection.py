@@ -1,6 +1,5 @@
 """Connections to the broker. Spec: rpc §2."""
 
-import contextlib
 import itertools
 import os
 import random
@@ -98,34 +97,20 @@ class Broker:
             BrokerUnavailable: none can be used.
         """
         failures = []
+        shuffled = self._options["kombu_failover_strategy"] == "shuffle"
+        steps = range(len(self._addresses)) if shuffled else (1,)
         for _ in self._addresses:
             address = self._addresses[self._current % len(self._addresses)]
             link = self._link(address, timeout / len(self._addresses), confirm=confirm)
             try:
                 link.ensure_connection(max_retries=0)
             except (OperationalError, *link.connection_errors, *link.channel_errors) as error:
-                self._current += self._step()
+                self._current += random.choice(steps)  # noqa: S311
                 failures.append(f"{address}: {error}")
                 continue
             _limit(link, timeout)
             return link
         raise errors.BrokerUnavailable("; ".join(failures))
-
-    @contextlib.contextmanager
-    def connected(self, *, timeout: float) -> Iterator[Any]:
-        """`connect` as a block; what is raised in it cuts the connection without a farewell."""
-        link = self.connect(timeout=timeout)
-        try:
-            yield link
-        except BaseException:
-            link.collect()
-            raise
-        release(link)
-
-    def _step(self) -> int:
-        """How far to the broker that is tried after one that has failed."""
-        shuffled = self._options["kombu_failover_strategy"] == "shuffle"
-        return random.randrange(len(self._addresses)) if shuffled else 1  # noqa: S311
 
     def _link(self, address: transport_url.Address, timeout: float, *, confirm: bool) -> Connection:
         name = f"{self._program}:{os.getpid()}:{uuid.uuid4()}"

@@ -15,8 +15,8 @@ from typing import Any
 from kombu.entity import Queue
 from kombu.message import Message
 
-from masakari_ng import errors
-from masakari_ng.messaging.connection import Broker
+from masakari_ng import errors, metrics
+from masakari_ng.messaging.connection import Broker, release
 from masakari_ng.messaging.topology import declare
 
 log = logging.getLogger(__name__)
@@ -92,24 +92,27 @@ class Consumer:
     ) -> None:
         """Have the broker told what becomes of a message, from any thread.
 
-        Args:
-            message: what was received.
-            verdict: what it is told.
-            then: done once it has been told; not at all if the message will come again.
+        After that comes `then`; not at all if the message will come again.
         """
         self._verdicts.append((message, verdict, then))
 
     def _serve(self) -> None:
         pauses = self._broker.pauses(after_loss=False)
         while not self._stopping.is_set():
+            link = None
             try:
-                with self._broker.connected(timeout=_ANSWER_TIMEOUT) as link:
-                    channel = self._consume(link)
-                    pauses = self._broker.pauses(after_loss=True)
-                    self.ready.set()
-                    self._drain(link, channel)
+                link = self._broker.connect(timeout=_ANSWER_TIMEOUT)
+                channel = self._consume(link)
+                pauses = self._broker.pauses(after_loss=True)
+                self.ready.set()
+                metrics.CONNECTED.set(1, self._thread.name)
+                self._drain(link, channel)
+                release(link)
             except Exception as error:  # noqa: BLE001 - no trouble with a connection ends the engine
                 self.ready.clear()
+                metrics.CONNECTED.set(0, self._thread.name)
+                if link is not None:
+                    link.collect()
                 pause = next(pauses)
                 log.warning("Connection failed: %s (retrying in %.1f seconds)", error, pause)
                 self._wait(pause)

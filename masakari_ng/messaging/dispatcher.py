@@ -22,16 +22,13 @@ class Handler(Protocol):
     def process_notification(
         self, context: RequestContext, notification: Notification, acknowledge: Acknowledge
     ) -> Future[None] | None:
-        """Recover from a failure.
+        """Recover from a failure; what goes on elsewhere is returned, and an answer waits for it.
 
         Args:
             context: who reported it.
             notification: as it came.
             acknowledge: tells the broker that the message need not come again. Called from any
                 thread, as soon as that is certain; a return does it too.
-
-        Returns:
-            What goes on elsewhere; an answer waits for it.
 
         Raises:
             Stopped: the process ends; unless acknowledged, the message goes to another engine.

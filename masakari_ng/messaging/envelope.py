@@ -3,6 +3,7 @@
 What comes in is checked here; whatever cannot be read raises `BadMessage` with upstream's text.
 """
 
+import contextlib
 import json
 import uuid
 from collections.abc import Iterable, Mapping
@@ -43,6 +44,7 @@ _CONTEXT_FIELDS = {
     "remote_address": "remote_address",
     "timestamp": "timestamp",
 }
+_LOGGED = ("request_id", "global_request_id", "user", "project")
 _IDENTITY = ("user", "project_id", "domain", "user_domain", "project_domain")
 _TIMESTAMP = "%Y-%m-%dT%H:%M:%S.%f"
 _CATALOG_TYPES = ("compute", "identity")
@@ -67,10 +69,6 @@ def received(message: Any) -> dict[str, Any]:
 
 def unpack(body: bytes | str, content_type: str | None) -> dict[str, Any]:
     """The inner message of a body, with or without envelope. Spec: rpc §4.2, §8.3.
-
-    Args:
-        body: not compressed.
-        content_type: AMQP property of the message.
 
     Raises:
         BadMessage: another type of content, another version, or no JSON object.
@@ -110,13 +108,9 @@ def compatible(version: object, own: str) -> bool:
 def request(
     method: str, version: str, arguments: Mapping[str, Any], context: RequestContext
 ) -> dict[str, Any]:
-    """The inner message of a request that gets no answer. Spec: rpc §5.1.
+    """The inner message of a request that gets no answer, its arguments as they stand on the wire.
 
-    Args:
-        method: name of the method.
-        version: version of the interface that first had the method.
-        arguments: as they stand on the wire.
-        context: who asks.
+    Spec: rpc §5.1
     """
     message = {"method": method, "args": arguments, "version": version}
     return message | unique() | context_to_wire(context)
@@ -149,6 +143,15 @@ def subject(message: Mapping[str, Any]) -> str:
         return f"message {message.get('_unique_id')}"
 
 
+def facts(message: Mapping[str, Any]) -> dict[str, str]:
+    """Who asks, and about what, for log lines, whatever state it is in."""
+    found = {name: message.get(f"{_CONTEXT}{name}") for name in _LOGGED}
+    with contextlib.suppress(KeyError, TypeError):
+        data = message["args"]["notification"]["masakari_object.data"]
+        found["notification_uuid"] = data["notification_uuid"]
+    return {name: value for name, value in found.items() if isinstance(value, str)}
+
+
 def context_to_wire(context: RequestContext) -> dict[str, Any]:
     """The 24 keys of a context, with prefix. Spec: rpc §5.2."""
     values = {key: getattr(context, name) for key, name in _CONTEXT_FIELDS.items()}
@@ -168,12 +171,10 @@ def context_to_wire(context: RequestContext) -> dict[str, Any]:
 
 
 def context_from_wire(message: Mapping[str, Any]) -> RequestContext:
-    """The context of a request; keys that are absent, null or unknown do no harm.
+    """The context of a request; keys that are absent, null or unknown do no harm. Spec: rpc §5.2.
 
     Raises:
         BadMessage: `read_deleted`, `timestamp`, `roles` or `service_catalog` is not as it must be.
-
-    Spec: rpc §5.2
     """
     values = {
         key.removeprefix(_CONTEXT): value

@@ -5,7 +5,7 @@ Spec: rpc §7.5, §11
 
 import json
 import traceback
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from masakari_ng import errors
 
@@ -15,14 +15,8 @@ _RPC = "oslo_messaging.rpc.dispatcher"
 _OBJECTS = "oslo_versionedobjects.exception"
 
 
-@dataclass(frozen=True, slots=True)
-class _Remote:
-    """A class of upstream.
-
-    Attributes:
-        code: HTTP status that its instances know; None: they know none.
-        facts: attributes of ours that are its keywords.
-    """
+class _Remote(NamedTuple):
+    """A class of upstream, the HTTP status of its instances, attributes of ours they know, too."""
 
     module: str
     name: str
@@ -45,6 +39,16 @@ _REMOTE: dict[type[Exception], _Remote] = {
     errors.SegmentDisabled: _Remote(_MASAKARI, "FailoverSegmentDisabled", 500),
     errors.SegmentExists: _Remote(_MASAKARI, "FailoverSegmentExists", 409),
     errors.HostExists: _Remote(_MASAKARI, "HostExists", 409),
+    errors.HostRecoveryFailure: _Remote(_MASAKARI, "HostRecoveryFailureException", 500),
+    errors.ReservedHostsUnavailable: _Remote(_MASAKARI, "ReservedHostsUnavailable", 500),
+    errors.LockAlreadyAcquired: _Remote(_MASAKARI, "LockAlreadyAcquired", 500),
+    errors.InstanceRecoveryFailure: _Remote(_MASAKARI, "InstanceRecoveryFailureException", 500),
+    errors.IgnoreInstanceRecovery: _Remote(_MASAKARI, "IgnoreInstanceRecoveryException", 500),
+    errors.ProcessRecoveryFailure: _Remote(_MASAKARI, "ProcessRecoveryFailureException", 500),
+    errors.CloudBadRequest: _Remote(_MASAKARI, "InvalidInput", 400),
+    errors.CloudForbidden: _Remote(_MASAKARI, "Forbidden", 403),
+    errors.CloudNotFound: _Remote(_MASAKARI, "NotFound", 404),
+    errors.CloudConflict: _Remote(_MASAKARI, "Conflict", 409),
     errors.MasakariError: _Remote(_MASAKARI, "MasakariException", 500),
 }
 """The class or its nearest ancestor decides; what is not here keeps its own name."""

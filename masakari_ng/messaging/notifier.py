@@ -13,7 +13,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from masakari_ng import errors
+from masakari_ng import errors, metrics
 from masakari_ng.messaging import envelope
 from masakari_ng.messaging.connection import Broker
 from masakari_ng.messaging.outbox import Letter, Outbox
@@ -53,9 +53,7 @@ class Notifier:
         for name in set(options.driver) - known.keys():
             log.warning("There is no driver '%s' for versioned notifications", name)
         self._broker = Broker(conf, options.transport_url)
-        self._outbox = Outbox(
-            self._broker, self._broker.topology.event_box, timeout=_TIMEOUT, name="event-sender"
-        )
+        self._outbox = Outbox(self._broker, timeout=_TIMEOUT, name="event-sender")
         self._waiting: queue.Queue[Letter | None] = queue.Queue(conf.masakari_ng.event_buffer)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -64,12 +62,7 @@ class Notifier:
         self.dropped = 0
 
     def send(self, message: _Fields, context: _Fields) -> None:
-        """Hand an event over to each driver in turn; returns at once.
-
-        Args:
-            message: without context.
-            context: with its prefixes.
-        """
+        """Hand an event over to each driver in turn; returns at once."""
         for driver in self._drivers:
             driver(message, context)
 
@@ -89,12 +82,14 @@ class Notifier:
         self._post(message, json.dumps({**message, **envelope.unique(), **context}).encode())
 
     def _post(self, message: _Fields, body: bytes) -> None:
+        box = self._broker.topology.event_box(message["priority"].lower())
         try:
-            self._waiting.put_nowait(Letter(body, to=message["priority"].lower()))
+            self._waiting.put_nowait(Letter(body, box))
         except queue.Full:
             if self.dropped == self._told:
                 log.warning("Too many versioned notifications wait for the broker; dropping some")
             self.dropped += 1
+            metrics.EVENTS_DROPPED.count("buffer_full")
         with self._lock:
             if self._thread is None or not self._thread.is_alive():  # not alive: in a forked child
                 self._thread = threading.Thread(target=self._run, name="events", daemon=True)
@@ -117,6 +112,7 @@ class Notifier:
             except errors.BrokerUnavailable as error:
                 refused = isinstance(error, errors.BrokerRefused)
                 if refused or attempts == self._retry or self._closing.is_set():
+                    metrics.EVENTS_DROPPED.count("not_sent")
                     log.error(  # noqa: TRY400 - where does not matter
                         "Could not send notification to versioned_notifications. Payload=%s: %s",
                         letter.body.decode(),

@@ -28,14 +28,7 @@ _DETAILS = "recovery_workflow_details"
 def wrap(
     name: str, version: str, data: Mapping[str, object], changes: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """An object of upstream.
-
-    Args:
-        name: of its class.
-        version: of its class.
-        data: its fields; instants are naive UTC.
-        changes: fields that differ from what is stored.
-    """
+    """An object of upstream; instants are naive UTC, `changes` are fields not stored so yet."""
     wrapped = {
         f"{_OBJECT}name": name,
         f"{_OBJECT}namespace": _NAMESPACE,
@@ -114,11 +107,7 @@ def notification_from_wire(value: object) -> Notification:
 
 
 def with_details(received: Any, details: Iterable[TaskDetails]) -> dict[str, Any]:
-    """The object that was received, in its own version, with what the tasks have reported.
-
-    Args:
-        received: what `notification_from_wire` has accepted.
-        details: in the order in which they are shown.
+    """What `notification_from_wire` has accepted, in its own version, with its tasks' reports.
 
     Spec: rpc §7.3
     """

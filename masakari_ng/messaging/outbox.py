@@ -4,14 +4,13 @@ import contextlib
 import logging
 import queue
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 from kombu.messaging import Producer
 
-from masakari_ng import errors
+from masakari_ng import errors, metrics
 from masakari_ng.messaging import envelope
 from masakari_ng.messaging.connection import Broker, release
 from masakari_ng.messaging.topology import Mailbox, declare
@@ -26,16 +25,12 @@ class Letter:
     """A message on its way.
 
     Attributes:
-        to: tells the mailboxes of one outbox apart.
         expiration: seconds after which the broker drops it; None: never.
     """
 
     body: bytes
-    to: str = ""
+    to: Mailbox
     expiration: float | None = None
-
-
-_Job = tuple[Future[None], Letter]
 
 
 class Outbox:
@@ -47,21 +42,22 @@ class Outbox:
 
     Args:
         broker: whose.
-        find: gives the mailbox that `Letter.to` means.
         timeout: seconds that a caller waits until the broker has taken its letter.
         name: of the thread.
+        timeout_away: the same while the broker is known to be away, lest callers pile up.
     """
 
     def __init__(
-        self, broker: Broker, find: Callable[[str], Mailbox], *, timeout: float, name: str
+        self, broker: Broker, *, timeout: float, name: str, timeout_away: float | None = None
     ) -> None:
         self._broker = broker
-        self._find = find
         self._timeout = timeout
+        self._timeout_away = timeout_away or timeout
         self._name = name
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Future[None], Letter] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._away = self._closed = False
 
     def send(self, letter: Letter) -> None:
         """Have the broker take a letter.
@@ -71,18 +67,25 @@ class Outbox:
             BrokerUnavailable: it has not taken it in time; it may yet do so.
         """
         done: Future[None] = Future()
-        self._jobs.put((done, letter))
-        with self._lock:
+        with self._lock:  # so that nothing comes behind the end
+            if self._closed:
+                raise errors.BrokerUnavailable("Nothing is sent any more")
+            self._jobs.put((done, letter))
             if self._thread is None or not self._thread.is_alive():  # not alive: in a forked child
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
+        timeout = self._timeout_away if self._away else self._timeout
         try:
-            done.result(self._timeout)
+            done.result(timeout)
+            self._away = False
+            metrics.CONNECTED.set(1, self._name)
         except errors.BrokerRefused:
             raise
         except Exception as error:
+            self._away = True
+            metrics.CONNECTED.set(0, self._name)
             done.cancel()
-            reason = str(error) or f"no answer within {self._timeout} seconds"
+            reason = str(error) or f"no answer within {timeout} seconds"
             raise errors.BrokerUnavailable(
                 f"The broker has not taken the message: {reason}"
             ) from error
@@ -90,13 +93,13 @@ class Outbox:
     def close(self) -> None:
         """End the connection and its thread; one that hangs is left behind."""
         with self._lock:
-            thread, self._thread = self._thread, None
-        if thread is not None:
+            self._closed = True
             self._jobs.put(None)
-            thread.join(self._timeout)
+        if self._thread is not None:
+            self._thread.join(self._timeout)
 
     def _run(self) -> None:
-        sender = _Sender(self._broker, self._find, self._timeout)
+        sender = _Sender(self._broker, self._timeout)
         while True:
             try:
                 job = self._jobs.get(timeout=self._broker.heartbeat_interval)
@@ -105,29 +108,24 @@ class Outbox:
                 continue
             if job is None:
                 break
-            _work(sender, *job)
+            done, letter = job
+            if done.set_running_or_notify_cancel():
+                try:
+                    sender.send(letter)
+                except Exception as error:  # noqa: BLE001 - raised where somebody waits for it
+                    done.set_exception(error)
+                else:
+                    done.set_result(None)
         sender.close()
-
-
-def _work(sender: "_Sender", done: Future[None], letter: Letter) -> None:
-    if not done.set_running_or_notify_cancel():
-        return
-    try:
-        sender.send(letter)
-    except Exception as error:  # noqa: BLE001 - raised again where somebody waits for it
-        done.set_exception(error)
-    else:
-        done.set_result(None)
 
 
 class _Sender:
     """A connection in confirm mode, made when it is needed; for one thread."""
 
-    def __init__(self, broker: Broker, find: Callable[[str], Mailbox], timeout: float) -> None:
+    def __init__(self, broker: Broker, timeout: float) -> None:
         self._broker = broker
-        self._find = find
         self._timeout = timeout
-        self._boxes: dict[str, Mailbox] = {}
+        self._declared: set[str] = set()
         self._link: Any = None
         self._producer: Any = None
         self._returned = False
@@ -173,7 +171,7 @@ class _Sender:
             link.collect()
 
     def _connect(self) -> None:
-        self._boxes = {}
+        self._declared = set()
         self._link = self._broker.connect(timeout=self._timeout, confirm=True)
         channel = self._link.channel()
         if hasattr(channel, "events"):  # not in memory, where nothing is returned
@@ -181,13 +179,16 @@ class _Sender:
         self._producer = Producer(channel)
 
     def _publish(self, letter: Letter) -> None:
-        box = self._box(letter.to)
+        queue, declared = letter.to.queue, letter.to.declared
+        if declared and queue.name not in self._declared:  # those of peers are many: none is kept
+            declare(self._link, declared).close()
+            self._declared.add(queue.name)
         for _ in range(2):
             self._returned = False
             self._producer.publish(
                 letter.body,
-                exchange=box.queue.exchange.name,
-                routing_key=box.queue.routing_key,
+                exchange=queue.exchange.name,
+                routing_key=queue.routing_key,
                 mandatory=True,
                 expiration=letter.expiration,
                 compression=self._broker.compression,
@@ -195,21 +196,11 @@ class _Sender:
             )
             if not self._returned:
                 return
-            if not box.declared:
+            if not declared:
                 break
-            log.info("There is no queue %s, declaring it", box.queue.name)
-            declare(self._link, [box.queue]).close()
-        raise errors.BrokerRefused(f"There is no queue {box.queue.name} that takes the message")
-
-    def _box(self, to: str) -> Mailbox:
-        """A mailbox all of whose parts have been declared on this connection."""
-        if to in self._boxes:
-            return self._boxes[to]
-        box = self._find(to)
-        if box.declared:
-            declare(self._link, box.declared).close()
-            self._boxes[to] = box  # others are many, and nothing is to be remembered of them
-        return box
+            log.info("There is no queue %s, declaring it", queue.name)
+            declare(self._link, [queue]).close()
+        raise errors.BrokerRefused(f"There is no queue {queue.name} that takes the message")
 
     def _note_return(self, *_returned: object) -> None:
         self._returned = True

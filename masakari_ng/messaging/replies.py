@@ -38,10 +38,8 @@ class Replies:
     """
 
     def __init__(self, broker: Broker, clock: Time) -> None:
-        self._outbox = Outbox(
-            broker, broker.topology.reply_box, timeout=_TIMEOUT, name="rpc-replies"
-        )
-        self._patience = broker.reply_patience
+        self._broker = broker
+        self._outbox = Outbox(broker, timeout=_TIMEOUT, name="rpc-replies")
         self._clock = clock
         self._abandoned: dict[str, float] = {}
 
@@ -57,20 +55,23 @@ class Replies:
         Raises:
             Stopped: the process ends.
         """
-        letter = _letter(request, result, failure, ending=True)
-        if letter is None or self._given_up(letter.to):
+        queue = _reply_queue(request)
+        if queue is None or self._abandoned.get(queue, 0.0) > self._clock.monotonic():
             return
-        deadline = self._clock.monotonic() + self._patience
-        while not self._delivered(letter):
+        told = None if failure is None else failures.describe(failure)
+        reply = envelope.reply(request, result, told, ending=True)
+        patience = self._broker.reply_patience
+        deadline = self._clock.monotonic() + patience
+        while not self._delivered(queue, reply):
             if self._clock.monotonic() >= deadline:
                 log.error(
                     "The reply %s failed to send after %d seconds due to a missing queue (%s). "
                     "Abandoning...",
                     request["_msg_id"],
-                    self._patience,
-                    letter.to,
+                    patience,
+                    queue,
                 )
-                self._abandon(letter.to)
+                self._abandon(queue)
                 return
             self._clock.sleep(_PAUSE)
 
@@ -94,38 +95,31 @@ class Replies:
                 beating.join()
 
     def _beat(self, request: Mapping[str, Any], pause: float, over: threading.Event) -> None:
-        while not over.wait(pause):
-            letter = _letter(request, None, None, ending=False)
-            if letter is not None:
-                self._delivered(letter)
+        queue = _reply_queue(request)
+        while queue is not None and not over.wait(pause):
+            self._delivered(queue, envelope.reply(request, None, None, ending=False))
 
-    def _delivered(self, letter: Letter) -> bool:
+    def _delivered(self, queue: str, reply: Mapping[str, Any]) -> bool:
         try:
-            self._outbox.send(letter)
+            self._outbox.send(Letter(envelope.pack(reply), self._broker.topology.reply_box(queue)))
         except errors.BrokerUnavailable as error:
-            log.debug("No reply to %s: %s", letter.to, error)
+            log.debug("No reply to %s: %s", queue, error)
             return False
         return True
 
-    def _given_up(self, queue: str) -> bool:
-        return self._abandoned.get(queue, 0.0) > self._clock.monotonic()
-
     def _abandon(self, queue: str) -> None:
-        now = self._clock.monotonic()
-        kept = {name: until for name, until in self._abandoned.items() if until > now}
-        newest = list(kept.items())[1 - _MOST_ABANDONED :]
-        self._abandoned = dict(newest) | {queue: now + _MEMORY}
+        self._abandoned.pop(queue, None)  # the oldest come first
+        self._abandoned[queue] = self._clock.monotonic() + _MEMORY
+        for oldest in list(self._abandoned)[:-_MOST_ABANDONED]:
+            self._abandoned.pop(oldest, None)
 
 
-def _letter(
-    request: Mapping[str, Any], result: object, failure: Exception | None, *, ending: bool
-) -> Letter | None:
-    """The reply to a request; None if it wants none."""
+def _reply_queue(request: Mapping[str, Any]) -> str | None:
+    """Where a request wants its answer; None if it wants none."""
     if request.get("_msg_id") is None:
         return None
     queue = request.get("_reply_q")
-    if not isinstance(queue, str):
-        log.warning("%s wants a reply and has no queue for it", envelope.subject(request))
-        return None
-    told = None if failure is None else failures.describe(failure)
-    return Letter(envelope.pack(envelope.reply(request, result, told, ending=ending)), to=queue)
+    if isinstance(queue, str):
+        return queue
+    log.warning("%s wants a reply and has no queue for it", envelope.subject(request))
+    return None

@@ -13,7 +13,7 @@ from typing import Any
 
 from kombu.message import Message
 
-from masakari_ng import errors
+from masakari_ng import errors, logs
 from masakari_ng.messaging import envelope
 from masakari_ng.messaging.connection import Broker
 from masakari_ng.messaging.consumer import Consumer
@@ -59,6 +59,16 @@ class Server:
             name="rpc-server",
             sleep=clock.sleep,
         )
+
+    @property
+    def consuming(self) -> bool:
+        """Whether the queues are read at this moment."""
+        return self._consumer.ready.is_set()
+
+    @property
+    def alive(self) -> bool:
+        """Whether they are read, or will be once there is a broker."""
+        return self._consumer.alive
 
     def start(self) -> None:
         """Begin to consume as soon as there is a broker."""
@@ -112,6 +122,10 @@ class Server:
             self._consumer.settle(message, Message.ack, remember)
 
     def _work(self, message: Message, request: Mapping[str, Any]) -> None:
+        with logs.about(**envelope.facts(request)):
+            self._answer(message, request)
+
+    def _answer(self, message: Message, request: Mapping[str, Any]) -> None:
         """One request, in a thread of the pool."""
         acknowledge = partial(self._acknowledge, message, request)
         result: object = None

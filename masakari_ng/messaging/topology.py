@@ -1,15 +1,20 @@
 """The only place of exchanges, queues and bindings. Spec: rpc §3."""
 
+import fcntl
+import os
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kombu.entity import Exchange, Queue
 from oslo_config import cfg
 
 from masakari_ng import errors
-from masakari_ng.messaging import queue_names
 
+_COUNTERS = Path("/dev/shm")  # noqa: S108 - where upstream keeps them
+_STARTED = 19  # place of the start time in /proc/PID/stat behind the program's name
 _EVENTS = "versioned_notifications"
 _LIMITS = {
     "rabbit_quorum_delivery_limit": "x-delivery-limit",
@@ -74,10 +79,10 @@ class Topology:
 
     def reply_queue(self) -> Queue:
         """A queue for the answers to one process, with a name that no other process has."""
-        name = f"reply_{queue_names.unique(self._rabbit)}"
+        name = f"reply_{unique_name(self._rabbit)}"
         return Queue(name, routing_key=name, **self._kind(transient=True))
 
-    def request_box(self, _to: str) -> Mailbox:
+    def request_box(self) -> Mailbox:
         """The queue that all engines share, which they declare."""
         queue = self._topic_queue(self._topic)
         # Nothing is returned in memory, so the queue has to exist there.
@@ -111,7 +116,7 @@ class Topology:
                 "consumer_arguments": kind["consumer_arguments"] | {"x-stream-offset": "last"},
             }
         else:
-            name = f"{name}_{queue_names.unique(self._rabbit)}"
+            name = f"{name}_{unique_name(self._rabbit)}"
         return Queue(name, exchange, routing_key=self._topic, **kind)
 
     def _kind(self, *, transient: bool) -> dict[str, Any]:
@@ -150,3 +155,35 @@ def declare(link: Any, entities: Sequence[Exchange | Queue]) -> Any:
                 channel = link.channel()
                 part.declare(channel=channel)
     return channel
+
+
+def unique_name(options: Mapping[str, Any], folder: Path = _COUNTERS) -> str:
+    """The part of a queue's name that no other process uses. Spec: rpc §3.3."""
+    if not options["use_queue_manager"]:
+        return uuid.uuid4().hex
+    host, program = options["hostname"], options["processname"]
+    return f"{host}:{program}:{_next(folder / f'{host}_{program}_qmanager')}"
+
+
+def _next(counter: Path) -> int:
+    """One more than the last of this service, and 1 once it was started anew."""
+    group = os.getpgrp()
+    with counter.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        present, last = (str(group), _started(group)), file.read().strip().split(":")
+        known = len(last) == len(("group", "number", "start")) and (last[0], last[2]) == present
+        number = int(last[1]) + 1 if known else 1
+        file.seek(0)
+        file.truncate()
+        file.write(f"{present[0]}:{number}:{present[1]}\n")
+    return number
+
+
+def _started(process: int) -> str:
+    """When a process was started; empty if its group outlives it."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text()
+    except FileNotFoundError:
+        return ""
+    return text.rpartition(")")[2].split()[_STARTED]

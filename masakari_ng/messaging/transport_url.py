@@ -61,13 +61,15 @@ def parse(text: str) -> TransportURL:
         raise errors.ConfigurationError(
             f"transport_url: there is no transport {shape['scheme']}, only {', '.join(_SCHEMES)}"
         )
+    path, query = shape["path"] or "", shape["query"] or ""
+    if "@" in query or ("@" in path and "@" not in shape["hosts"].rpartition(",")[2]):
+        raise errors.ConfigurationError("transport_url: in a password, / is %2F and ? is %3F")
     hosts = [_address(host) for host in shape["hosts"].split(",") if host]
-    path = urllib.parse.unquote(shape["path"] or "")
     return TransportURL(
         transport=_SCHEMES[shape["scheme"]],
         addresses=tuple(hosts) or (Address("localhost", DEFAULT_PORT),),
-        virtual_host=path or "/",
-        options=dict(urllib.parse.parse_qsl(shape["query"] or "", keep_blank_values=True)),
+        virtual_host=urllib.parse.unquote(path) or "/",
+        options=dict(urllib.parse.parse_qsl(query, keep_blank_values=True)),
     )
 
 

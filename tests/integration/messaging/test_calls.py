@@ -243,6 +243,40 @@ def test_all_kinds_of_answers_are_understood(
             assert isinstance(asked.exception(20), outcome)
 
 
+def test_every_recorded_answer_is_understood(
+    bus: Bus,
+    make_client: MakeClient,
+    make_notification: MakeNotification,
+    context: RequestContext,
+):
+    client = make_client()
+    names = sorted(path.stem for path in _DATA.glob("*reply-*.json"))
+
+    for name in names:
+        answers: list[Any] = [name]
+        if name == "peer-reply-monitored-heartbeat":
+            answers.append("reply-details-vm")
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(client.recovery_workflow_details, context, make_notification())
+            request = _inner(bus.take("ha_engine"))
+            for answer in answers:
+                reply = _spelled_out(answer, request["_msg_id"])
+                bus.publish(json.dumps(reply), exchange="", key=request["_reply_q"])
+            _check_outcome(asked.exception(20), reply)
+
+
+def _check_outcome(error: BaseException | None, reply: dict[str, Any]) -> None:
+    """What a caller gets for a recorded reply: an error for a failure and for no details."""
+    if reply["failure"] is not None:
+        told = json.loads(reply["failure"])
+        assert isinstance(error, errors.RemoteFailure)
+        assert f"{told['module']}.{told['class']}: {told['message']}" in str(error)
+    elif reply["result"] is None:
+        assert isinstance(error, errors.BadMessage)
+    else:
+        assert error is None
+
+
 def _spelled_out(answer: Any, message_id: str) -> dict[str, Any]:
     """A reply; a name stands for a recorded one, or for its result."""
     if isinstance(answer, str):

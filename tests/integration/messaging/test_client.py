@@ -149,15 +149,15 @@ def _refused(cast: Cast) -> bool:
 
 
 def test_works_again_after_the_broker_was_frozen(rabbitmq: RabbitMQ, cast_within: CastWithin):
-    cast = cast_within(1)
+    cast = cast_within(2)
     cast()
 
     rabbitmq.pause()
     try:
         eventually(lambda: _refused(cast))  # a signal takes its time
         begin = time.monotonic()
-        assert _refused(cast)
-        assert time.monotonic() - begin < 3
+        assert all(_refused(cast) for _ in range(4))
+        assert time.monotonic() - begin < 4  # callers need not find out anew that it is away
     finally:
         rabbitmq.resume()
 

@@ -8,8 +8,8 @@ import pytest
 from oslo_config import cfg
 
 from masakari_ng import errors
-from masakari_ng.messaging import queue_names
 from masakari_ng.messaging.connection import Broker
+from masakari_ng.messaging.topology import unique_name
 from tests.servers import free_port
 
 _GROUP = "oslo_messaging_rabbit"
@@ -156,9 +156,9 @@ def test_numbered_queues_are_taken_over_by_the_next_start(tmp_path: Path):
     options = {"use_queue_manager": True, "hostname": "ctl1", "processname": "masakari-api"}
     counter = tmp_path / "ctl1_masakari-api_qmanager"
 
-    names = [queue_names.unique(options, tmp_path) for _ in range(2)]
+    names = [unique_name(options, tmp_path) for _ in range(2)]
     group, number, _ = counter.read_text().strip().split(":")
     counter.write_text(f"{group}:{number}:another start\n")
-    names.append(queue_names.unique(options, tmp_path))
+    names.append(unique_name(options, tmp_path))
 
     assert names == [f"ctl1:masakari-api:{number}" for number in (1, 2, 1)]

@@ -15,6 +15,7 @@ from masakari_ng.messaging import envelope, objects
 
 _DATA = Path(__file__).parent / "data"
 _CASTS = sorted(path.name for path in _DATA.glob("cast-*.json"))
+_CALLS = sorted(path.name for path in _DATA.glob("call-*.json"))
 
 
 def _frame(name: str) -> dict[str, Any]:
@@ -101,6 +102,43 @@ def test_casts_of_upstream_are_read(name: str):
     assert read == message
     assert envelope.context_from_wire(read) == _context(message)
     assert objects.notification_from_wire(read["args"]["notification"]) == _notification(message)
+
+
+@pytest.mark.parametrize("name", _CALLS)
+def test_calls_are_those_of_upstream(name: str):
+    message = _frame(name)["message"]
+    notification = objects.notification_from_wire(message["args"]["notification"])
+    context = envelope.context_from_wire(message)
+
+    arguments = {"notification": objects.notification_to_wire(notification)}
+    call = envelope.request(message["method"], "1.1", arguments, context)
+    call |= envelope.call_keys(message["_msg_id"], message["_reply_q"])
+
+    assert json.loads(json.dumps(call)) == message | {"_unique_id": call["_unique_id"]}
+
+
+def test_a_sign_of_life_is_that_of_upstream():
+    request = _frame("peer-call-monitored.json")["message"]
+    golden = _frame("peer-reply-monitored-heartbeat.json")["message"]
+
+    alive = envelope.reply(request, None, None, ending=False)
+
+    assert alive == golden | {"_unique_id": alive["_unique_id"]}
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in _DATA.glob("*.json")))
+def test_every_recorded_frame_has_our_properties_and_is_read(name: str):
+    golden = _frame(name)
+
+    expiration = {"expiration"} if "_msg_id" in golden["message"] and "call-" in name else set()
+    assert golden["properties"].keys() == envelope.PROPERTIES.keys() | {"headers"} | expiration
+    assert golden["properties"].items() >= envelope.PROPERTIES.items()
+    body = json.dumps(golden["envelope"] or golden["message"])
+    assert envelope.unpack(body, golden["properties"]["content_type"]) == golden["message"]
+    if golden["envelope"] is not None:
+        packed = json.loads(envelope.pack(golden["message"]))
+        assert packed.keys() == golden["envelope"].keys()
+        assert json.loads(packed["oslo.message"]) == golden["message"]
 
 
 def test_a_context_may_be_missing_altogether():

@@ -1,13 +1,16 @@
 """Protects client and server on kombu's memory transport, as in the demo, in simulated time."""
 
+import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 import pytest
 from oslo_config import cfg
 
+from masakari_ng import errors
 from masakari_ng.domain import Notification, NotificationStatus, NotificationType, RequestContext
 from masakari_ng.messaging.client import EngineClient
 from masakari_ng.messaging.connection import Broker
@@ -87,3 +90,24 @@ def test_a_stopped_clock_ends_the_waits_for_a_broker(conf: cfg.ConfigOpts, clock
 
     eventually(lambda: not [each for each in threading.enumerate() if each.name == "rpc-server"])
     server.close()
+
+
+def test_after_a_close_nothing_is_sent_and_nobody_waits_any_longer(broker: Broker):
+    client = EngineClient(broker, timeout=30, response_timeout=30)
+    context, start = RequestContext(request_id="req-1"), threading.Barrier(9)
+
+    def ask(method: Callable[..., object]) -> None:
+        start.wait()
+        with contextlib.suppress(errors.BrokerUnavailable):
+            while True:
+                method(context, _NOTIFICATION)
+
+    with ThreadPoolExecutor(8) as pool:
+        methods = [client.process_notification, client.recovery_workflow_details] * 4
+        asked = [pool.submit(ask, method) for method in methods]
+        start.wait()
+        client.close()
+
+        assert [each.result(5) for each in asked] == [None] * 8
+    names = {each.name for each in threading.enumerate()}
+    assert not names & {"rpc-client", "rpc-answers"}

@@ -21,7 +21,7 @@ from tests.servers import eventually
 
 from .conftest import MakePeer
 
-_DATA = Path(__file__).parents[2] / "unit/messaging/data"
+_DATA = Path(__file__).parents[1] / "unit/messaging/data"
 _CALL = json.loads((_DATA / "call-details-vm.json").read_text())["message"]
 _NOTIFICATION = objects.notification_from_wire(_CALL["args"]["notification"])
 _DETAILS, _PROCESS = _CALL["method"], "process_notification"
