@@ -7,35 +7,46 @@ _DEFAULT = [
         "auth_strategy",
         default="keystone",
         choices=["keystone", "noauth2"],
-        help="Who checks the caller: Keystone, or nobody (noauth2: everybody is administrator).",
+        help="Who checks the caller: Keystone, or nobody. noauth2 is for tests: whoever reaches the"
+        " port is administrator.",
     ),
     cfg.BoolOpt(
         "use_forwarded_for",
         default=False,
         deprecated_for_removal=True,
         deprecated_reason="Set enable_proxy_headers_parsing in [oslo_middleware] instead.",
-        help="Take the caller's address from X-Forwarded-For.",
-    ),
-    cfg.IntOpt("osapi_max_limit", default=1000, help="Greatest and default length of a list."),
-    cfg.StrOpt(
-        "osapi_masakari_link_prefix",
-        help="Replaces scheme, host and the beginning of the path in links.",
+        help="Take the caller's address, which only messages carry, from X-Forwarded-For.",
     ),
     cfg.IntOpt(
-        "notification_delay_max",
-        default=5,
-        min=0,
-        help="Accepted and not used: equal reports are told apart in the database.",
+        "osapi_max_limit",
+        default=1000,
+        help="Entries in one answer, at most and where the request gives no limit.",
     ),
-    cfg.HostAddressOpt("masakari_api_listen", default="0.0.0.0", help="Address to listen on."),  # noqa: S104 - upstream's default
-    cfg.PortOpt("masakari_api_listen_port", default=15868, min=1, help="Port to listen on."),
+    cfg.StrOpt(
+        "osapi_masakari_link_prefix",
+        help="How links in version documents begin, as https://cloud.example.com/instance-ha;"
+        " unset: as the URL of the request.",
+    ),
+    cfg.HostAddressOpt(
+        "masakari_api_listen",
+        default="0.0.0.0",  # noqa: S104 - upstream's default
+        help="Address to listen on; not under a WSGI server.",
+    ),
+    cfg.IntOpt(
+        "masakari_api_listen_port",
+        default=15868,
+        min=1,
+        max=65535,
+        help="Port to listen on; not under a WSGI server.",
+    ),
     cfg.IntOpt("masakari_api_workers", help="Number of worker processes; unset: one for each CPU."),
     cfg.BoolOpt("use_ssl", default=False, help="Speak TLS with the files of [wsgi]."),
     cfg.IntOpt(
         "duplicate_notification_detection_interval",
         default=180,
         min=0,
-        help="Seconds within which an equal report counts as the same failure.",
+        help="Seconds within which an equal report counts as the same failure and is answered 409;"
+        " 0: never.",
     ),
 ]
 
@@ -43,30 +54,29 @@ _WSGI = [
     cfg.StrOpt(
         "api_paste_config",
         default="api-paste.ini",
-        help="No pipeline here; it is looked through for filters that there are not.",
+        help="Not a pipeline here: it is looked through for filters of your own, which a warning"
+        " at the start names. A name without a folder is looked for beside masakari.conf.",
     ),
-    cfg.StrOpt(
-        "wsgi_log_format",
-        default='%(client_ip)s "%(request_line)s" status: %(status_code)s len: %(body_length)s'
-        " time: %(wall_seconds).7f",
-        help="Form of the access log line.",
-    ),
-    cfg.StrOpt(
-        "secure_proxy_ssl_header",
-        deprecated_for_removal=True,
-        help="Header in which a proxy says which scheme the client used.",
-    ),
-    cfg.StrOpt("ssl_ca_file", help="CA file; makes client certificates compulsory."),
-    cfg.StrOpt("ssl_cert_file", help="Certificate of the service."),
-    cfg.StrOpt("ssl_key_file", help="Key of the certificate."),
-    cfg.IntOpt("tcp_keepidle", default=600, help="Seconds until an idle connection is probed."),
-    cfg.IntOpt("default_pool_size", default=1000, help="Requests at once in one worker."),
-    cfg.IntOpt("max_header_line", default=16384, help="Longest header line in bytes."),
+    cfg.StrOpt("ssl_ca_file", help="CA file; with it clients need a certificate (use_ssl)."),
+    cfg.StrOpt("ssl_cert_file", help="Certificate of the service (use_ssl)."),
+    cfg.StrOpt("ssl_key_file", help="Key of the certificate (use_ssl)."),
     cfg.BoolOpt("keep_alive", default=True, help="Keep connections open between requests."),
     cfg.IntOpt(
         "client_socket_timeout",
         default=900,
-        help="Seconds until a silent connection is closed; 0: never.",
+        help="Seconds until a connection on which no request comes is closed; 0: never.",
+    ),
+    cfg.IntOpt(
+        "max_header_line",
+        default=16384,
+        help="Bytes of a header line that are taken, as for large tokens; longer ones may be, too.",
+    ),
+    cfg.IntOpt("tcp_keepidle", default=600, help="Seconds until an idle connection is probed."),
+    cfg.StrOpt(
+        "wsgi_log_format",
+        default='%(client_ip)s "%(request_line)s" status: %(status_code)s len: %(body_length)s'
+        " time: %(wall_seconds).7f",
+        help="Log line of a request; also has client_port and date_time.",
     ),
 ]
 
@@ -87,10 +97,4 @@ _COORDINATION = [
     ),
 ]
 
-
-def register(conf: cfg.ConfigOpts) -> None:
-    """Make the options of this module known to `conf`."""
-    conf.register_opts(_DEFAULT)
-    conf.register_opts(_WSGI, group="wsgi")
-    conf.register_opts(_OSAPI_V1, group="osapi_v1")
-    conf.register_opts(_COORDINATION, group="coordination")
+OPTIONS = {None: _DEFAULT, "wsgi": _WSGI, "osapi_v1": _OSAPI_V1, "coordination": _COORDINATION}

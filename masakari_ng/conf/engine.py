@@ -3,17 +3,19 @@
 from oslo_config import cfg
 
 _DEFAULT = [
-    cfg.StrOpt(
-        "engine_manager",
-        default="masakari.engine.manager.MasakariManager",
-        help="Accepted, not used: there is one manager.",
+    cfg.BoolOpt(
+        "log_options", default=True, help="Log all options at DEBUG when a service starts."
     ),
     cfg.StrOpt(
         "notification_driver",
         default="taskflow_driver",
-        help="Entry point in masakari.driver that runs recoveries.",
+        help="Entry point of the group masakari.driver that runs recoveries.",
     ),
-    cfg.BoolOpt("periodic_enable", default=True, help="Run the periodic tasks."),
+    cfg.BoolOpt(
+        "periodic_enable",
+        default=True,
+        help="Run the periodic tasks: retries, and the end of notifications that are too old.",
+    ),
     cfg.IntOpt(
         "periodic_interval_max",
         default=300,
@@ -48,12 +50,9 @@ _DEFAULT = [
     cfg.IntOpt(
         "graceful_shutdown_timeout",
         default=60,
-        min=0,
-        help="Seconds that running recoveries get to end after SIGTERM.",
+        help="Seconds that running recoveries, or requests of the API, get to end after SIGTERM."
+        " What an engine has not done by then, another engine or its restart takes over.",
     ),
 ]
 
-
-def register(conf: cfg.ConfigOpts) -> None:
-    """Make the options of this module known to `conf`."""
-    conf.register_opts(_DEFAULT)
+OPTIONS = {None: _DEFAULT}

@@ -6,33 +6,42 @@ import sys
 
 from oslo_config import cfg
 
-_IGNORED = "Accepted, without effect."
-
 _DEFAULT = [
     cfg.HostAddressOpt(
         "host",
         default=socket.gethostname(),
         sample_default="<host name>",
-        help="Name of this engine: its own queue is named after it.",
+        help="Name of this engine; its own queue is named after it. Unique, and the same after a"
+        " restart.",
     ),
     cfg.StrOpt(
         "masakari_topic",
         default="ha_engine",
         deprecated_for_removal=True,
         deprecated_since="3.0.0",
-        help="Topic on which engines listen.",
+        help="Queue that all engines share. API and engines must agree.",
     ),
     cfg.StrOpt(
-        "transport_url", default="rabbit://", secret=True, help="URL of the message broker."
+        "transport_url",
+        default="rabbit://",
+        secret=True,
+        help="URL of RabbitMQ: rabbit://USER:PASSWORD@HOST:5672/VHOST, or of several:"
+        " rabbit://USER:PASSWORD@HOST1:5672,USER:PASSWORD@HOST2:5672/VHOST.",
     ),
-    cfg.StrOpt("control_exchange", default="masakari", help="Topic exchange of all messages."),
-    cfg.IntOpt("rpc_response_timeout", default=60, help="Seconds that a call waits."),
+    cfg.StrOpt(
+        "control_exchange",
+        default="masakari",
+        help="Exchange of all messages. API and engines must agree.",
+    ),
+    cfg.IntOpt(
+        "rpc_response_timeout", default=60, help="Seconds that a call waits for its answer."
+    ),
     cfg.BoolOpt("rpc_ping_enabled", default=False, help="Engines answer oslo_rpc_server_ping."),
     cfg.IntOpt(
         "executor_thread_pool_size",
         default=64,
         deprecated_name="rpc_thread_pool_size",
-        help="Messages that one engine works on at once.",
+        help="Messages that one engine works on at once; others wait in it.",
     ),
 ]
 
@@ -75,7 +84,7 @@ _RABBIT = [
         "hostname",
         default=socket.gethostname(),
         sample_default="<host name>",
-        help="First part of such names.",
+        help="First part of such names; unique together with the second.",
     ),
     cfg.StrOpt(
         "processname",
@@ -94,7 +103,9 @@ _RABBIT = [
         default=False,
         help="The broker ends consumers when a mirrored queue fails over.",
     ),
-    cfg.StrOpt("kombu_compression", help="How bodies are compressed: gzip or bz2."),
+    cfg.StrOpt(
+        "kombu_compression", help="How bodies are compressed: gzip or bz2; unset: not at all."
+    ),
     cfg.IntOpt(
         "rabbit_transient_queues_ttl",
         default=1800,
@@ -115,7 +126,10 @@ _RABBIT = [
         help="Seconds to wait before a reconnect.",
     ),
     cfg.FloatOpt(
-        "kombu_reconnect_splay", default=0.0, min=0.0, help="Random addition to that, at most."
+        "kombu_reconnect_splay",
+        default=0.0,
+        min=0.0,
+        help="Seconds added to that, at most: a random share of them.",
     ),
     cfg.IntOpt(
         "kombu_missing_consumer_retry_timeout",
@@ -129,30 +143,32 @@ _RABBIT = [
         choices=["round-robin", "shuffle"],
         help="Which of several brokers is tried next.",
     ),
-    cfg.IntOpt("rabbit_retry_interval", default=1, min=1, help="First wait between attempts."),
-    cfg.IntOpt("rabbit_retry_backoff", default=2, min=0, help="Growth of that wait."),
-    cfg.IntOpt("rabbit_interval_max", default=30, min=1, help="Longest wait between attempts."),
+    cfg.IntOpt(
+        "rabbit_retry_interval",
+        default=1,
+        min=1,
+        help="First wait in seconds between attempts to connect.",
+    ),
+    cfg.IntOpt(
+        "rabbit_retry_backoff", default=2, min=0, help="Seconds by which that wait grows each time."
+    ),
+    cfg.IntOpt("rabbit_interval_max", default=30, min=1, help="Longest such wait in seconds."),
     cfg.StrOpt(
         "rabbit_login_method",
         default="AMQPLAIN",
         choices=["PLAIN", "AMQPLAIN", "EXTERNAL", "RABBIT-CR-DEMO"],
-        help="How to log in to the broker.",
+        help="How to log in to the broker; not RABBIT-CR-DEMO here.",
     ),
     cfg.BoolOpt("ssl", default=False, help="Speak TLS with the broker."),
-    cfg.StrOpt("ssl_ca_file", default="", help="CA file for the broker."),
-    cfg.StrOpt("ssl_cert_file", default="", help="Client certificate."),
+    cfg.StrOpt("ssl_ca_file", default="", help="CA file for the broker; empty: the system's."),
+    cfg.StrOpt("ssl_cert_file", default="", help="Client certificate; empty: none."),
     cfg.StrOpt("ssl_key_file", default="", help="Key of the client certificate."),
     cfg.BoolOpt(
         "ssl_enforce_hostname_verification",
         default=True,
+        deprecated_for_removal=True,
         help="The broker's certificate must be for the name in transport_url.",
     ),
-    cfg.IntOpt("conn_pool_min_size", default=2, help=_IGNORED),
-    cfg.IntOpt("conn_pool_ttl", default=1200, help=_IGNORED),
-    cfg.BoolOpt("direct_mandatory_flag", default=True, help=_IGNORED),
-    cfg.IntOpt("rpc_conn_pool_size", default=30, min=1, help=_IGNORED),
-    cfg.BoolOpt("ssl_enforce_fips_mode", default=False, help=_IGNORED),
-    cfg.StrOpt("ssl_version", default="", help=_IGNORED),
 ]
 
 _NOTIFICATIONS = [
@@ -165,13 +181,11 @@ _NOTIFICATIONS = [
     cfg.StrOpt(
         "transport_url", secret=True, help="Broker for them; unset: transport_url of [DEFAULT]."
     ),
-    cfg.ListOpt("topics", default=["notifications"], help=f"{_IGNORED} The topic is fixed."),
-    cfg.IntOpt("retry", default=-1, help="Attempts to send after the first; -1: no limit."),
+    cfg.IntOpt("retry", default=-1, help="Attempts to send one after the first; -1: no limit."),
 ]
 
-
-def register(conf: cfg.ConfigOpts) -> None:
-    """Make the options of this module known to `conf`."""
-    conf.register_opts(_DEFAULT)
-    conf.register_opts(_RABBIT, group="oslo_messaging_rabbit")
-    conf.register_opts(_NOTIFICATIONS, group="oslo_messaging_notifications")
+OPTIONS = {
+    None: _DEFAULT,
+    "oslo_messaging_rabbit": _RABBIT,
+    "oslo_messaging_notifications": _NOTIFICATIONS,
+}

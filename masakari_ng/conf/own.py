@@ -13,8 +13,9 @@ _OPTIONS = [
         "corrections",
         default=[],
         item_type=types.String(choices=[_ALL, *Correction]),
-        help="Mistakes of upstream's that are to be mended, or 'all'. None by default: everything"
-        " that clients see is as upstream has it. docs/differences.md explains each.",
+        help="Mistakes of Masakari's that are to be mended: all, or some of"
+        f" {', '.join(Correction)}. None by default: everything that clients see is as Masakari has"
+        " it. docs/differences.md explains each.",
     ),
     cfg.IntOpt(
         "claim_heartbeat",
@@ -53,12 +54,21 @@ _OPTIONS = [
         min=1,
         help="Seconds to wait for an answer of Nova or Keystone.",
     ),
+    cfg.HostAddressOpt(
+        "metrics_listen",
+        default="127.0.0.1",
+        help="Address where Prometheus reads the metrics of this service. Who can reach it sees"
+        " the names of segments.",
+    ),
+    cfg.PortOpt(
+        "metrics_port",
+        default=0,
+        help="Port for the same; 0 measures nothing. API and engine on one host need different"
+        " ones. docs/metrics.md explains each metric.",
+    ),
 ]
 
-
-def register(conf: cfg.ConfigOpts) -> None:
-    """Make the options of this module known to `conf`."""
-    conf.register_opts(_OPTIONS, group=GROUP)
+OPTIONS = {GROUP: _OPTIONS}
 
 
 def corrections(conf: cfg.ConfigOpts) -> frozenset[Correction]:

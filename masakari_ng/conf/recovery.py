@@ -6,7 +6,8 @@ _DEFAULT = [
     cfg.IntOpt(
         "wait_period_after_service_update",
         default=180,
-        help="Seconds that Nova gets to see that a disabled compute service is down.",
+        help="Seconds to wait after a failed host's service is disabled, so that Nova takes the"
+        " host for down; also the most that a service may take to be disabled.",
     ),
     cfg.IntOpt(
         "wait_period_after_evacuation",
@@ -118,11 +119,10 @@ _FLOWS = [
     ),
 ]
 
-
-def register(conf: cfg.ConfigOpts) -> None:
-    """Make the options of this module known to `conf`."""
-    conf.register_opts(_DEFAULT)
-    conf.register_opts(_HOST_FAILURE, group="host_failure")
-    conf.register_opts(_INSTANCE_FAILURE, group="instance_failure")
-    conf.register_opts(_PROCESS_FAILURE, group="process_failure")
-    conf.register_opts(_FLOWS, group="taskflow_driver_recovery_flows")
+OPTIONS = {
+    None: _DEFAULT,
+    "host_failure": _HOST_FAILURE,
+    "instance_failure": _INSTANCE_FAILURE,
+    "process_failure": _PROCESS_FAILURE,
+    "taskflow_driver_recovery_flows": _FLOWS,
+}
