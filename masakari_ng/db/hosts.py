@@ -17,15 +17,21 @@ from masakari_ng.db.rows import (
     bury,
     change,
     live,
+    narrowed,
     one,
     shown,
     unique,
 )
-from masakari_ng.domain import Host
+from masakari_ng.domain import Host, Segment
 
 _HOST = [column.name for column in shown(HostRow)]
 _SEGMENT = {column.name: column.label(f"segment_{column.name}") for column in shown(SegmentRow)}
 """By name in its table; under that name a host's row has its own."""
+_LIVE = (
+    live(HostRow)
+    .add_columns(*_SEGMENT.values())
+    .join(SegmentRow, SegmentRow.uuid == HostRow.failover_segment_id)
+)
 
 
 def create(
@@ -120,7 +126,7 @@ def delete(session: Session, uuid: str) -> None:
 def listed(
     session: Session,
     page: Page,
-    segment_uuid: str,
+    segment: Segment,
     *,
     type: str | None = None,
     reserved: bool | None = None,
@@ -131,23 +137,27 @@ def listed(
     Raises:
         Invalid: as `paging.rows_of`.
     """
-    query = _live(
-        failover_segment_id=segment_uuid,
+    query = live(
+        HostRow,
+        failover_segment_id=segment.uuid,
         type=type,
         reserved=reserved,
         on_maintenance=on_maintenance,
     )
-    return [_record(found) for found in rows_of(session, HostRow, query, page)]
+    return [_host(found, segment) for found in rows_of(session, HostRow, query, page)]
 
 
 def _live(**wanted: object) -> Select[Any]:
-    joined = SegmentRow.uuid == HostRow.failover_segment_id
-    return live(HostRow, **wanted).add_columns(*_SEGMENT.values()).join(SegmentRow, joined)
+    return narrowed(_LIVE, HostRow, **wanted)
 
 
 def _record(found: Any) -> Host:
-    values = dict(zip(_HOST, found, strict=False))  # The segment's columns stand behind.
     segment = dict(zip(_SEGMENT, found[len(_HOST) :], strict=True))
+    return _host(found, segments.record(segment))
+
+
+def _host(found: Any, segment: Segment) -> Host:
+    values = dict(zip(_HOST, found, strict=False))  # The segment's columns may stand behind.
     for flag in ("reserved", "on_maintenance"):
         values[flag] = bool(values[flag])
-    return Host(**values, segment=segments.record(segment))
+    return Host(**values, segment=segment)

@@ -5,13 +5,16 @@ masakari-ng's own tables. taskflow's tables are upgraded by taskflow.
 """
 
 import contextlib
+import functools
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import sqlalchemy
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy.orm import Session
 from taskflow.exceptions import StorageFailure
@@ -28,8 +31,6 @@ _VERSION_TABLES = {
 }
 """By branch label of the first revision of each chain."""
 
-_DRIVER = "taskflow_driver"
-
 _LEGACY_STAMPS = {7: "8f848eb45d03", 8: "8bdf5929c5a6"}
 """Revisions whose schema a version of sqlalchemy-migrate has."""
 
@@ -45,24 +46,16 @@ _TOO_NEW = (
 )
 
 
-def sync(
-    database: Database,
-    taskflow_connection: str | None,
-    *,
-    driver: str = _DRIVER,
-    force: bool = False,
-) -> None:
+def sync(database: Database, upgrade_backend: Callable[[], None], *, force: bool = False) -> None:
     """Bring all tables to the newest revision.
 
     Args:
         database: where upstream's and masakari-ng's own tables live.
-        taskflow_connection: SQLAlchemy URL of the database with taskflow's tables.
-        driver: value of `notification_driver`.
+        upgrade_backend: does the same to the tables of the notification driver, at the end.
         force: go on from an unknown version of sqlalchemy-migrate.
 
     Raises:
         MigrationRefused: the state of the database is not known, or newer.
-        ConfigurationError: no taskflow database, or another driver; the other tables are done.
         DatabaseUnavailable: it cannot be reached, or refuses a statement.
     """
     log.info("Applying migration(s)")
@@ -71,16 +64,7 @@ def sync(
             _adopt_legacy(database, force=force)
             for chain in _VERSION_TABLES:
                 _run(database, chain, f"{chain}@head")
-            log.info("Loading masakari notification driver %r", driver)
-            if driver != _DRIVER:
-                raise errors.ConfigurationError(
-                    f"No 'masakari.driver' driver found, looking for {driver!r}"
-                )
-            if not taskflow_connection:
-                raise errors.ConfigurationError(
-                    "[taskflow] connection should be configured to use this driver."
-                )
-            _upgrade_workflows(taskflow_connection)
+            upgrade_backend()
     except (CommandError, StorageFailure) as error:  # Unknown revision; a step that failed.
         raise errors.MigrationRefused(str(error)) from error
     log.info("Migration(s) applied")
@@ -93,7 +77,14 @@ def upgrade(connection: str) -> None:
         MasakariError: as `sync`.
     """
     with contextlib.closing(Database(connection, answer_timeout=None)) as database:
-        sync(database, connection)
+        sync(database, functools.partial(upgrade_workflows, connection))
+
+
+def upgrade_workflows(connection: str) -> None:
+    """Make or upgrade taskflow's tables; `sync` translates what it raises."""
+    backend = SQLAlchemyBackend({"connection": connection})
+    with contextlib.closing(backend), contextlib.closing(backend.get_connection()) as link:
+        link.upgrade()
 
 
 def version(database: Database) -> str | None:
@@ -101,8 +92,20 @@ def version(database: Database) -> str | None:
     return database.read(_revision)
 
 
-def _revision(session: Session) -> str | None:
-    options = {"version_table": _VERSION_TABLES["masakari"]}
+def revisions(database: Database) -> dict[str, tuple[str | None, str]]:
+    """Of each chain by its name: the revision of its tables, and the newest of this program."""
+    scripts = ScriptDirectory(str(_scripts()))
+    return {
+        chain: (
+            database.read(functools.partial(_revision, chain=chain)),
+            scripts.get_revision(f"{chain}@head").revision,
+        )
+        for chain in _VERSION_TABLES
+    }
+
+
+def _revision(session: Session, chain: str = "masakari") -> str | None:
+    options = {"version_table": _VERSION_TABLES[chain]}
     return MigrationContext.configure(session.connection(), opts=options).get_current_revision()
 
 
@@ -150,9 +153,3 @@ def _scripts() -> Path:
     package = Path(__file__).resolve().parents[1]
     installed = package / "migrations"
     return installed if installed.is_dir() else package.parent / "migrations"
-
-
-def _upgrade_workflows(connection: str) -> None:
-    backend = SQLAlchemyBackend({"connection": connection})
-    with contextlib.closing(backend), contextlib.closing(backend.get_connection()) as link:
-        link.upgrade()

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -13,8 +12,19 @@ from sqlalchemy.orm import Session
 
 from masakari_ng import errors
 from masakari_ng.db.paging import Page, rows_of
-from masakari_ng.db.rows import IntakeRow, NotificationRow, add, affected, live, now, one
+from masakari_ng.db.rows import (
+    IntakeRow,
+    NotificationRow,
+    add,
+    affected,
+    live,
+    now,
+    one,
+    shown,
+)
 from masakari_ng.domain import Notification, NotificationStatus, NotificationType
+
+_COLUMNS = [column.name for column in shown(NotificationRow)]
 
 
 def intake(session: Session, host_uuid: str, kind: NotificationType) -> None:
@@ -56,19 +66,20 @@ def create(
     The record has the fraction of a second of `generated_time`, which is naive UTC; the row has
     not. The payload is stored as JSON text in its order of keys.
     """
-    uuid = str(uuid4())
-    add(
-        session,
-        NotificationRow,
-        notification_uuid=uuid,
-        type=type,
-        generated_time=generated_time.replace(microsecond=0),
-        source_host_uuid=source_host_uuid,
-        payload=json.dumps(payload),
-        status=NotificationStatus.NEW,
-        failover_segment_uuid=failover_segment_uuid,
-    )
-    return replace(by_uuid(session, uuid), generated_time=generated_time)
+    values: dict[str, Any] = {
+        "notification_uuid": str(uuid4()),
+        "created_at": now(),
+        "type": type,
+        "source_host_uuid": source_host_uuid,
+        "status": NotificationStatus.NEW,
+        "failover_segment_uuid": failover_segment_uuid,
+    }
+    stored = {
+        "generated_time": generated_time.replace(microsecond=0),
+        "payload": json.dumps(payload),
+    }
+    id = add(session, NotificationRow, **values, **stored)
+    return Notification(id=id, **values, generated_time=generated_time, payload=dict(payload))
 
 
 def by_uuid(session: Session, uuid: str) -> Notification:
@@ -133,11 +144,11 @@ def change_status(
     """Set the status if the present one is as expected and another; False if it is not.
 
     It is False, too, where the work runs again after a commit that went unnoticed. A `message` of
-    None leaves the old one.
+    None leaves the old one, an empty one removes it.
     """
     values: dict[str, object] = {"status": status, "updated_at": now()}
     if message is not None:
-        values["message"] = message
+        values["message"] = message or None
     statement = update(NotificationRow).where(
         NotificationRow.deleted == 0,
         NotificationRow.notification_uuid == uuid,
@@ -147,7 +158,7 @@ def change_status(
 
 
 def _record(found: Any) -> Notification:
-    values = found._asdict()
+    values = dict(zip(_COLUMNS, found, strict=True))
     # Upstream writes strings only; what another program wrote must not break a whole list.
     payload = json.loads(values["payload"] or "{}")
     values["payload"] = {key: str(value) for key, value in payload.items()}

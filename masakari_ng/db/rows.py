@@ -3,6 +3,7 @@
 Spec: data-model §2, §6
 """
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -187,8 +188,18 @@ def shown(row: type[StoredRow]) -> list[sa.ColumnElement[Any]]:
 
 def live(row: type[StoredRow], **wanted: object) -> sa.Select[Any]:
     """Live rows whose columns are equal to what is wanted; None stands for anything."""
-    equal = [getattr(row, name) == value for name, value in wanted.items() if value is not None]
-    return sa.select(*shown(row)).where(row.deleted == 0, *equal)
+    return narrowed(_live(row), row, **wanted)
+
+
+def narrowed(query: sa.Select[Any], row: type[StoredRow], **wanted: object) -> sa.Select[Any]:
+    """The query with the conditions that `live` describes."""
+    given = {name: value for name, value in wanted.items() if value is not None}
+    return query.where(*(getattr(row, name) == value for name, value in given.items()))
+
+
+@functools.cache
+def _live(row: type[StoredRow]) -> sa.Select[Any]:
+    return sa.select(*shown(row)).where(row.deleted == 0)
 
 
 def one(session: Session, query: sa.Select[Any], missing: errors.MasakariError) -> Any:
@@ -209,9 +220,11 @@ def unique(taken: errors.Conflict) -> Iterator[None]:
         raise taken from error
 
 
-def add(session: Session, row: type[StoredRow], **values: object) -> None:
-    """Insert a live row."""
-    session.execute(sa.insert(row).values(created_at=now(), deleted=0, **values))
+def add(session: Session, row: type[StoredRow], **values: object) -> int:
+    """Insert a live row; gives its id."""
+    stored = {"created_at": now(), "deleted": 0, **values}
+    done = cast("sa.CursorResult[Any]", session.execute(sa.insert(row).values(stored)))
+    return int((done.inserted_primary_key or (0,))[0])
 
 
 def change(

@@ -15,8 +15,13 @@ _INDEXES = (
         "notifications",
         ["source_host_uuid", "type", "generated_time"],
     ),
+    # What lists are filtered by, or sorted by before the time of creation.
     ("masakari_ng_notifications_created_idx", "notifications", ["created_at"]),
-    ("masakari_ng_notifications_status_idx", "notifications", ["status"]),
+    ("masakari_ng_notifications_generated_idx", "notifications", ["generated_time", "created_at"]),
+    ("masakari_ng_notifications_updated_idx", "notifications", ["updated_at", "created_at"]),
+    ("masakari_ng_notifications_status_idx", "notifications", ["status", "created_at"]),
+    ("masakari_ng_notifications_source_idx", "notifications", ["source_host_uuid", "created_at"]),
+    ("masakari_ng_notifications_type_idx", "notifications", ["type", "created_at"]),
     ("masakari_ng_vmoves_notification_idx", "vmoves", ["notification_uuid"]),
 )
 

@@ -2,10 +2,12 @@
 
 import contextlib
 import sqlite3
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from masakari_ng import errors
 from masakari_ng.db import migrate, segments
 from masakari_ng.db.paging import Page
 from masakari_ng.db.session import Database
@@ -32,12 +34,13 @@ _KEYS = """
 
 @pytest.fixture
 def load(mariadb):
-    """A fresh schema filled from files of `data`; gives its URL."""
+    """A fresh schema filled from files of `data` and by a statement; gives its URL."""
 
-    def make(*names):
+    def make(*names, then=""):
         url = mariadb.create_schema()
-        for name in names:
-            mariadb.sql(mariadb.schema_of(url), (_DATA / name).read_text())
+        for text in (*((_DATA / name).read_text() for name in names), then):
+            if text:
+                mariadb.sql(mariadb.schema_of(url), text)
         return url
 
     return make
@@ -81,6 +84,11 @@ def _versions(mariadb, url):
     schema = mariadb.schema_of(url)
     tables = ("masakari_alembic_version", "alembic_version", "masakari_ng_alembic_version")
     return [mariadb.sql(schema, f"SELECT version_num FROM {table}") for table in tables]
+
+
+def _sync(url, **options):
+    with contextlib.closing(Database(url, answer_timeout=None)) as database:
+        migrate.sync(database, partial(migrate.upgrade_workflows, url), **options)
 
 
 def _names(differences):
@@ -140,11 +148,13 @@ def test_an_older_revision_gets_the_missing_steps(load, facts, revision):
     assert facts(url) == facts(load("mariadb-head.sql"))
 
 
-@pytest.mark.parametrize("version", ["007", "008"])
-def test_what_sqlalchemy_migrate_left_is_taken_over(mariadb, load, facts, version):
-    url = load(f"mariadb-legacy-{version}.sql", "data-legacy.sql")
+@pytest.mark.parametrize(("version", "number"), [("007", 7), ("008", 8), ("008", 9)])
+def test_what_sqlalchemy_migrate_left_is_taken_over(mariadb, load, facts, version, number):
+    """The last number is unknown, of somebody's own migrations: force is needed."""
+    changed = f"UPDATE migrate_version SET version = {number}"
+    url = load(f"mariadb-legacy-{version}.sql", "data-legacy.sql", then=changed)
 
-    migrate.upgrade(url)
+    _sync(url, force=number == 9)
 
     found, wanted = facts(url), facts(load("mariadb-head.sql"))
     width = {"vmoves.status"} if version == "008" else set()
@@ -171,6 +181,62 @@ def test_what_sqlalchemy_migrate_left_is_taken_over(mariadb, load, facts, versio
         ("rack-2", True),
         ("rack-1", True),
     ]
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "text"),
+    [
+        ("mariadb-legacy-006.sql", "", "at version 006; we only support"),
+        ("mariadb-legacy-008.sql", "UPDATE migrate_version SET version = 9", "we do not recog"),
+        (
+            "mariadb-head.sql",
+            "UPDATE masakari_alembic_version SET version_num = 'ffffffffffff'",
+            "Can't locate revision identified by 'ffffffffffff'",
+        ),
+    ],
+    ids=["too old", "unknown", "newer"],
+)
+def test_what_cannot_be_upgraded_is_left_alone(load, content, file, change, text):
+    url = load(file, then=change)
+    before = content(url)
+
+    with pytest.raises(errors.MigrationRefused, match=text):
+        _sync(url)
+
+    assert content(url) == before
+
+
+def test_newer_tables_of_taskflow_are_refused_after_our_part(mariadb, load):
+    url = load("mariadb-head.sql", then="UPDATE alembic_version SET version_num = 'ffffffffffff'")
+
+    with pytest.raises(errors.MigrationRefused, match="Can't locate revision identified by 'fff"):
+        _sync(url)
+
+    upstream, taskflow, own = _versions(mariadb, url)
+    assert (upstream, taskflow) == ([{"version_num": _HEAD}], [{"version_num": "ffffffffffff"}])
+    assert len(own) == 1
+
+
+def test_tables_without_a_version_are_left_alone(load, content):
+    url = load("mariadb-head.sql", then="DROP TABLE masakari_alembic_version")
+    before = content(url)
+
+    with pytest.raises(errors.DatabaseUnavailable, match="'failover_segments' already exists"):
+        _sync(url)
+
+    after = content(url)
+    _, versions = after.pop("masakari_alembic_version")
+    assert (after, versions) == (before, [])
+
+
+def test_taskflow_may_have_a_schema_of_its_own(mariadb, facts, load):
+    url, flows = mariadb.create_schema(), mariadb.create_schema()
+
+    with contextlib.closing(Database(url, answer_timeout=None)) as database:
+        migrate.sync(database, partial(migrate.upgrade_workflows, flows))
+
+    assert not facts(url) & facts(flows)
+    assert facts(url) | facts(flows) == facts(load("mariadb-head.sql"))
 
 
 def test_an_sqlite_file_is_upstreams_too(tmp_path):

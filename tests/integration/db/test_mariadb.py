@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 import pytest
+from oslo_db.exception import DBDataError
 from sqlalchemy import text, update
 
 from masakari_ng import errors
@@ -305,3 +306,15 @@ def test_an_instance_named_with_an_emoji_can_be_moved(server):
 
     stored = server.read(lambda session: vmoves.by_uuid(session, created.uuid))
     assert stored.instance_name == "web \ufffd"
+
+
+def test_a_value_that_is_too_long_is_refused_not_cut(server):
+    with pytest.raises(DBDataError):
+        server.write(
+            lambda session: segments.create(
+                session,
+                name="x" * 256,
+                service_type="COMPUTE",
+                recovery_method=RecoveryMethod.AUTO,
+            )
+        )

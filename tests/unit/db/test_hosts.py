@@ -20,7 +20,7 @@ def test_a_host_comes_with_its_segment(session, make_segment, make_host):
     assert host.failover_segment_id == segment.uuid
     assert (host.reserved, host.on_maintenance, host.control_attributes) == (True, False, "IPMI")
     assert host == hosts.by_uuid(session, host.uuid) == hosts.by_name(session, "compute-1")
-    assert hosts.listed(session, Page(), segment.uuid) == [host]
+    assert hosts.listed(session, Page(), segment) == [host]
 
 
 def test_flags_that_another_program_left_out_are_false(session, make_host, set_columns):
@@ -97,4 +97,4 @@ def test_filters(session, make_segment, make_host, filters, names):
     hosts.delete(session, make_host("d", segment).uuid)
     make_host("e")
 
-    assert _names(hosts.listed(session, Page(), segment.uuid, **filters)) == names
+    assert _names(hosts.listed(session, Page(), segment, **filters)) == names

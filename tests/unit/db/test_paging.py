@@ -131,7 +131,7 @@ def test_attributes_that_are_no_columns_are_no_keys(session, make_segment):
     page = Page(sort_keys=("failover_segment",))
 
     with pytest.raises(errors.InvalidSortKey):
-        hosts.listed(session, page, make_segment().uuid)
+        hosts.listed(session, page, make_segment())
 
 
 def test_an_enum_sorts_by_its_order_in_the_database(session, make_notification, set_columns):

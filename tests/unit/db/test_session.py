@@ -1,5 +1,6 @@
 """Protects transactions: what is committed, repeated, translated, and use of one file by many."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -8,8 +9,10 @@ from oslo_db import exception as oslo
 from sqlalchemy import exc, text
 
 from masakari_ng import errors
+from masakari_ng.db import migrate
 from masakari_ng.db.session import Database, translated
 
+_CLOSED = "mysql+pymysql://nobody@127.0.0.1:1/none"
 _INSERT = text("INSERT INTO masakari_ng_intake VALUES (:host, 'VM', NULL)")
 _COUNT = text("SELECT count(*) FROM masakari_ng_intake")
 
@@ -104,6 +107,23 @@ def test_work_that_succeeds_after_a_deadlock_is_committed_once(conf, database, p
     assert database.read(lambda session: session.scalar(_COUNT)) == 1
 
 
+def test_a_turn_is_held_by_the_one_that_runs_and_by_none_that_waits(conf, database):
+    turn = threading.Lock()
+    held = []
+    database = Database(conf.database.connection, sleep=lambda _: held.append(turn.locked()))
+    outcomes = iter([oslo.DBDeadlock(), None])
+
+    def work(session):
+        held.append(turn.locked())
+        if error := next(outcomes):
+            raise error
+
+    database.write(work, turn=turn)
+
+    assert held == [True, False, True]
+    assert not turn.locked()
+
+
 def test_the_patient_wait_until_the_database_is_back(tmp_path):
     folder = tmp_path / "later"
     pauses = []
@@ -136,14 +156,61 @@ def test_a_stop_request_ends_the_waiting(tmp_path, clock):
         database.write(lambda session: session.scalar(text("SELECT 1")))
 
 
-def test_the_first_connection_is_tried_as_often_as_configured(pauses):
-    closed = "mysql+pymysql://nobody@127.0.0.1:1/none"
-    database = _database(closed, pauses, max_retries=3, retry_interval=7)
+def test_the_first_connection_is_tried_as_often_as_configured(pauses, caplog):
+    database = _database(_CLOSED, pauses, max_retries=3, retry_interval=7)
 
     with pytest.raises(errors.DatabaseUnavailable, match="Can't connect"):
         database.read(lambda session: session.scalar(text("SELECT 1")))
 
     assert pauses == [7, 7]
+    told = [message[: message.index(".:")] for message in caplog.messages]
+    assert told == [f"SQL connection failed. {left} attempts left" for left in (2, 1)]
+
+
+def test_the_first_connection_may_be_tried_for_ever(clock):
+    def sleep(seconds):
+        clock.sleep(seconds)
+        if clock.now > 1000:
+            clock.stop()
+
+    database = Database(_CLOSED, {"max_retries": -1}, sleep=sleep)
+
+    with pytest.raises(errors.Stopped):
+        database.read(lambda session: session.scalar(text("SELECT 1")))
+
+
+@pytest.mark.parametrize(
+    ("options", "pool"),
+    [
+        ({}, (5, 50, 30, 3600)),
+        ({"max_pool_size": 7, "max_overflow": 8}, (7, 8, 30, 3600)),
+        ({"pool_timeout": 9, "connection_recycle_time": 10}, (5, 50, 9, 10)),
+    ],
+    ids=["default", "size", "time"],
+)
+def test_the_pool_is_as_configured(conf, options, pool):
+    conf.set_override("connection", _CLOSED, "database")
+    for name, value in options.items():
+        conf.set_override(name, value, "database")
+
+    made = Database.from_conf(conf).engine.pool
+
+    assert (made.size(), made._max_overflow, made.timeout(), made._recycle) == pool
+
+
+@pytest.mark.parametrize("synchronous", [True, False])
+def test_a_replica_serves_reads_if_it_may_lag(conf, database, tmp_path, synchronous):
+    migrate.upgrade(f"sqlite:///{tmp_path}/replica.sqlite")
+    options = {
+        "slave_connection": f"sqlite:///{tmp_path}/replica.sqlite",
+        "synchronous_reader": synchronous,
+    }
+    opened = Database(conf.database.connection, options)
+
+    opened.write(lambda session: session.execute(_INSERT, {"host": "one"}))
+
+    assert opened.read(lambda session: session.scalar(_COUNT)) == (1 if synchronous else 0)
+    opened.close()
 
 
 def test_options_of_the_configuration_file_are_used(conf, database):
