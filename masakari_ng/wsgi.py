@@ -7,6 +7,7 @@ never from the command line, which is the server's. Spec: configuration §3.
 import os
 from pathlib import Path
 
+from masakari_ng import conf as options
 from masakari_ng.cmd import compose, paste
 from masakari_ng.cmd.compose import Application
 
@@ -15,7 +16,7 @@ _FOLDER = Path(os.environ.get("OS_MASAKARI_CONFIG_DIR") or "/etc/masakari")
 
 def _built() -> Application:
     conf = compose.load([], files=[str(_FOLDER / "masakari.conf")])
-    paste.warn(conf)
+    options.announce(conf, paste.without_effect(conf))
     return compose.build_api(conf)
 
 

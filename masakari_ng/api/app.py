@@ -8,7 +8,7 @@ from typing import Any
 import falcon
 from falcon import media
 from oslo_config import cfg
-from oslo_middleware import HTTPProxyToWSGI, RequestBodySizeLimiter, RequestId
+from oslo_middleware import RequestId
 
 from masakari_ng import operations
 from masakari_ng.api import errors, middleware, request
@@ -23,15 +23,15 @@ from masakari_ng.api.vmoves import VMoveResource
 
 _LAYERS: tuple[Layer, ...] = (
     middleware.cross_origin,
-    HTTPProxyToWSGI,
+    middleware.proxy_headers,
     RequestId,
     errors.FaultWrapper,
-    RequestBodySizeLimiter,
+    middleware.size_limit,
     middleware.authentication,
 )
 """Around the API, outermost first; inside are `Identification`, the router and `Gate`."""
 
-_VERSION_LIST_LAYERS: tuple[Layer, ...] = (errors.FaultWrapper, HTTPProxyToWSGI)
+_VERSION_LIST_LAYERS: tuple[Layer, ...] = (errors.FaultWrapper, middleware.proxy_headers)
 """Around the version list, which needs no token."""
 
 # Actions that upstream's router knows and refuses. Spec: rest-api §4.
@@ -53,14 +53,29 @@ def create(
     `conf` is shared with the layers around the API, which register options of their own in it.
     """
     policy = Policy(conf)
-    most = conf.osapi_max_limit
     version = VersionResource(conf)
-    extension = ExtensionResource(policy)
-    segment = SegmentResource(segments, policy, most)
-    host = HostResource(hosts, policy, most)
-    notification = NotificationResource(notifications, policy, most)
-    vmove = VMoveResource(vmoves, policy, most)
-    routes: dict[str, Mapping[str, Action]] = {
+    table = routes(
+        version=version,
+        extension=ExtensionResource(policy),
+        segment=SegmentResource(segments),
+        host=HostResource(hosts),
+        notification=NotificationResource(notifications),
+        vmove=VMoveResource(vmoves),
+    )
+    return _connected(conf, policy, version, table)
+
+
+def routes(
+    *,
+    version: VersionResource | type[VersionResource],
+    extension: ExtensionResource | type[ExtensionResource],
+    segment: SegmentResource | type[SegmentResource],
+    host: HostResource | type[HostResource],
+    notification: NotificationResource | type[NotificationResource],
+    vmove: VMoveResource | type[VMoveResource],
+) -> dict[str, Mapping[str, Action]]:
+    """Actions by path below the version and by method; with classes the table describes only."""
+    return {
         "/versions": {"GET": "index", "POST": "create"},
         "/versions/{version_id}": {"GET": version.show, **_FIXED},
         "/versions/{version_id}/edit": _EDIT,
@@ -90,19 +105,18 @@ def create(
         "/notifications/{notification_id}/vmoves/{vmove_id}": {"GET": vmove.show, **_FIXED},
         "/notifications/{notification_id}/vmoves/{vmove_id}/edit": _EDIT,
     }
-    return _connected(conf, policy, version, routes)
 
 
 def _connected(
     conf: cfg.ConfigOpts,
     policy: Policy,
     version: VersionResource,
-    routes: Mapping[str, Mapping[str, Action]],
+    table: Mapping[str, Mapping[str, Action]],
 ) -> Wsgi:
-    v1 = _falcon(Identification(conf, policy.is_admin), Gate(conf))
+    v1 = _falcon(Identification(conf, policy.is_admin), Gate(conf, policy))
     for path in ("/v1", "/v1/"):
         v1.add_route(path, Route({"GET": version.document}))
-    for path, actions in routes.items():
+    for path, actions in table.items():
         v1.add_route(f"/v1{path}", Route(actions))
         v1.add_route(f"/v1/{{project_id}}{path}", Route(actions))
 

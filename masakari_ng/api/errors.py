@@ -40,12 +40,30 @@ _FAULTS = {
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "badMediaType",
 }
 
+PLAIN = (
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+)
+"""May be answered by what stands in front of the routes, in another form than a fault."""
+
 _UNEXPECTED = (
     "Unexpected API Error. Please report this at https://bugs.launchpad.net/masakari/ and attach"
     " the Masakari API log if possible.\n"
 )
 _OUTSIDE = "The server has either erred or is incapable of performing the requested operation."
 _FAULT_TYPE = "application/json; charset=UTF-8"
+
+
+def statuses() -> list[HTTPStatus]:
+    """Every status of a refusal."""
+    return sorted({*_STATUS.values(), *PLAIN})
+
+
+def fault_name(status: HTTPStatus) -> str:
+    """The one key of the body of a fault."""
+    return _FAULTS.get(status, "masakariFault")
 
 
 def register(app: falcon.App[falcon.Request, falcon.Response]) -> None:
@@ -79,8 +97,7 @@ class FaultWrapper:
 
 
 def _fault(status: HTTPStatus, message: str) -> bytes:
-    name = _FAULTS.get(status, "masakariFault")
-    return json.dumps({name: {"code": int(status), "message": message}}).encode()
+    return json.dumps({fault_name(status): {"code": int(status), "message": message}}).encode()
 
 
 def _write(resp: falcon.Response, status: HTTPStatus, message: str) -> None:

@@ -4,56 +4,65 @@ from http import HTTPStatus
 
 import falcon
 
-from masakari_ng.api import request, schemas, views
-from masakari_ng.api.policy import Authorize
+from masakari_ng.api import schemas, views
+from masakari_ng.api.contract import Contract
 from masakari_ng.operations import Hosts
 
 
 class HostResource:
     """The hosts of a segment as a list and one by one."""
 
-    def __init__(self, hosts: Hosts, authorize: Authorize, max_limit: int) -> None:
+    def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
-        self._authorize = authorize
-        self._max_limit = max_limit
 
+    @Contract(
+        key="hosts",
+        view=views.host,
+        rule="os_masakari_api:os-hosts:index",
+        filters=("type", "reserved", "on_maintenance"),
+    )
     def index(self, req: falcon.Request, resp: falcon.Response, segment_id: str) -> None:
         """List hosts."""
-        self._authorize(req, "os_masakari_api:os-hosts:index")
-        page = request.page(req, self._max_limit)
-        filters = request.filters(req, ("type", "reserved", "on_maintenance"))
-        found = self._hosts.listed(segment_id, page, filters)
+        found = self._hosts.listed(segment_id, req.context.page, req.context.filters)
         resp.media = {"hosts": [views.host(host) for host in found]}
 
+    @Contract(
+        key="host",
+        view=views.host,
+        rule="os_masakari_api:os-hosts:create",
+        body=schemas.HOST_CREATE,
+        status=HTTPStatus.CREATED,
+    )
     def create(self, req: falcon.Request, resp: falcon.Response, segment_id: str) -> None:
         """Add a host that Nova knows."""
-        document = request.body(req, schemas.HOST_CREATE)
-        self._authorize(req, "os_masakari_api:os-hosts:create")
-        created = self._hosts.create(req.context.caller, segment_id, document["host"])
-        resp.status = HTTPStatus.CREATED
+        fields = req.context.document["host"]
+        created = self._hosts.create(req.context.caller, segment_id, fields)
         resp.media = {"host": views.host(created)}
 
+    @Contract(key="host", view=views.host, rule="os_masakari_api:os-hosts:detail")
     def show(
         self, req: falcon.Request, resp: falcon.Response, segment_id: str, host_id: str
     ) -> None:
         """Show a host."""
-        self._authorize(req, "os_masakari_api:os-hosts:detail")
         resp.media = {"host": views.host(self._hosts.show(segment_id, host_id))}
 
+    @Contract(
+        key="host",
+        view=views.host,
+        rule="os_masakari_api:os-hosts:update",
+        body=schemas.HOST_UPDATE,
+    )
     def update(
         self, req: falcon.Request, resp: falcon.Response, segment_id: str, host_id: str
     ) -> None:
         """Change a host."""
-        document = request.body(req, schemas.HOST_UPDATE)
-        self._authorize(req, "os_masakari_api:os-hosts:update")
-        caller = req.context.caller
-        updated = self._hosts.update(caller, segment_id, host_id, document["host"])
+        fields = req.context.document["host"]
+        updated = self._hosts.update(req.context.caller, segment_id, host_id, fields)
         resp.media = {"host": views.host(updated)}
 
+    @Contract(rule="os_masakari_api:os-hosts:delete", status=HTTPStatus.NO_CONTENT)
     def delete(
         self, req: falcon.Request, resp: falcon.Response, segment_id: str, host_id: str
     ) -> None:
         """Remove a host from its segment."""
-        self._authorize(req, "os_masakari_api:os-hosts:delete")
         self._hosts.delete(req.context.caller, segment_id, host_id)
-        resp.status = HTTPStatus.NO_CONTENT

@@ -16,11 +16,19 @@ import falcon
 import webob.exc
 from keystonemiddleware.auth_token import AuthProtocol
 from oslo_config import cfg
-from oslo_middleware import CORS, Healthcheck, cors
+from oslo_middleware import (
+    CORS,
+    Healthcheck,
+    HTTPProxyToWSGI,
+    RequestBodySizeLimiter,
+    cors,
+)
 from oslo_middleware.healthcheck import opts as healthcheck_opts
 
-from masakari_ng import errors
-from masakari_ng.api import microversion, request
+from masakari_ng import errors, logs
+from masakari_ng.api import contract, microversion, request
+from masakari_ng.api.contract import Contract
+from masakari_ng.api.policy import Authorize
 from masakari_ng.domain import RequestContext
 
 Wsgi = Callable[..., Any]
@@ -48,11 +56,10 @@ _IDENTITY = {
 }
 
 
-def cross_origin(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
-    """CORS with upstream's defaults; it also answers every `OPTIONS`."""
-    conf.register_opts(cors.CORS_OPTS, "cors")
-    for name, default in {
-        "allow_headers": [
+def set_defaults() -> None:
+    """Give oslo.middleware's options upstream's defaults, for the whole process."""
+    cors.set_defaults(
+        allow_headers=[
             "X-Auth-Token",
             "X-Openstack-Request-Id",
             "X-Identity-Status",
@@ -61,16 +68,63 @@ def cross_origin(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
             "X-User-Id",
             "X-Tenant-Id",
         ],
-        "expose_headers": [
+        expose_headers=[
             "X-Auth-Token",
             "X-Openstack-Request-Id",
             "X-Subject-Token",
             "X-Service-Token",
         ],
-        "allow_methods": ["GET", "PUT", "POST", "DELETE", "PATCH"],
-    }.items():
-        conf.set_default(name, default, "cors")
-    return CORS(app, conf)
+        allow_methods=["GET", "PUT", "POST", "DELETE", "PATCH"],
+    )
+    cfg.set_defaults(healthcheck_opts.HEALTHCHECK_OPTS, backends=["disable_by_file"])
+    cfg.set_defaults(
+        healthcheck_opts.DISABLE_BY_FILE_OPTS,
+        disable_by_file_path="/etc/masakari/healthcheck_disable",
+    )
+
+
+def cross_origin(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
+    """CORS; it also answers every `OPTIONS`."""
+    set_defaults()
+    return Unless(_no_origin, app, CORS(app, conf))
+
+
+def proxy_headers(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
+    """Headers of a proxy, unless they are ignored."""
+    reading = HTTPProxyToWSGI(app, conf)
+    return reading if conf.oslo_middleware.enable_proxy_headers_parsing else app
+
+
+def size_limit(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
+    """413 for large bodies."""
+    return Unless(_no_body, app, RequestBodySizeLimiter(app, conf))
+
+
+class Unless:
+    """Leaves a layer out where it would change nothing; each costs as much as a small query.
+
+    Args:
+        useless: tells from the environ of a request.
+        inner: without the layer.
+        outer: with it.
+    """
+
+    def __init__(self, useless: Callable[[Mapping[str, Any]], bool], inner: Wsgi, outer: Wsgi):
+        self._useless = useless
+        self._inner = inner
+        self._outer = outer
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        app = self._inner if self._useless(environ) else self._outer
+        return app(environ, start_response)
+
+
+def _no_origin(environ: Mapping[str, Any]) -> bool:
+    return "HTTP_ORIGIN" not in environ and environ["REQUEST_METHOD"] != "OPTIONS"
+
+
+def _no_body(environ: Mapping[str, Any]) -> bool:
+    return environ.get("CONTENT_LENGTH", "") in {"", "0"}
 
 
 def authentication(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
@@ -83,10 +137,7 @@ def authentication(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
 
 def healthcheck(conf: cfg.ConfigOpts) -> Wsgi:
     """Answers on every path below it; a file takes the service out of a load balancer."""
-    conf.register_opts(healthcheck_opts.HEALTHCHECK_OPTS, "healthcheck")
-    conf.register_opts(healthcheck_opts.DISABLE_BY_FILE_OPTS, "healthcheck")
-    conf.set_default("backends", ["disable_by_file"], "healthcheck")
-    conf.set_default("disable_by_file_path", "/etc/masakari/healthcheck_disable", "healthcheck")
+    set_defaults()
     return Healthcheck(webob.exc.HTTPNotFound(), conf)
 
 
@@ -106,6 +157,12 @@ class Identification:
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
         """Set `req.context.caller`."""
         caller = _context(req.env)
+        logs.note(
+            request_id=caller.request_id,
+            global_request_id=caller.global_request_id,
+            user=caller.user_id,
+            project=caller.project_id,
+        )
         if self._forwarded and "HTTP_X_FORWARDED_FOR" in req.env:
             caller = replace(caller, remote_address=req.env["HTTP_X_FORWARDED_FOR"])
         if caller.user_id is None and not self._trusting:
@@ -160,16 +217,20 @@ class Route:
 class Gate:
     """What stands between the route and the operation, in the order of the API.
 
-    Route, version header, content type, method, JSON, project of the URL.
+    Route, version header, content type, method, JSON, project of the URL, then what the contract of
+    the action says: schema, policy, query.
 
     Args:
-        conf: may say what a project id looks like.
+        conf: may say what a project id looks like, and how long a list may be.
+        authorize: checks the policy.
 
     Raises:
         ConfigurationError: what it says is no pattern.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, authorize: Authorize) -> None:
+        self._authorize = authorize
+        self._max_limit = conf.osapi_max_limit
         try:
             self._project_id = re.compile(conf.osapi_v1.project_id_regex or _PROJECT_ID)
         except re.error as error:
@@ -188,7 +249,7 @@ class Gate:
     def process_resource(
         self, req: falcon.Request, resp: falcon.Response, resource: Route, params: dict[str, Any]
     ) -> None:
-        """Check the request; afterwards microversion and document are in its context."""
+        """Check the request; afterwards what it asks for is in its context."""
         # Upstream's router offers a form for a new member of every collection.
         form = req.method == "GET" and req.path.endswith("/new")
         action = "new" if form else resource.actions.get(req.method)
@@ -218,6 +279,17 @@ class Gate:
                 f" project_id '{caller.project_id}'"
             )
         resp.content_type = req.context.answer_type
+        self._hold(req, resp, contract.of(action))
+
+    def _hold(self, req: falcon.Request, resp: falcon.Response, agreed: Contract) -> None:
+        resp.status = agreed.status
+        if agreed.body is not None:
+            request.check_body(req, agreed.body)
+        if agreed.rule is not None:
+            self._authorize(req, agreed.rule)
+        if agreed.filters:
+            req.context.page = request.page(req, self._max_limit)
+            req.context.filters = request.filters(req, agreed.filters)
 
     def process_response(
         self, req: falcon.Request, resp: falcon.Response, resource: Any, succeeded: bool

@@ -1,5 +1,6 @@
 """Who may do what: the rules, their defaults, and the check. Spec: policy."""
 
+import time
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
@@ -15,14 +16,23 @@ Authorize = Callable[[falcon.Request, str], None]
 
 _IS_ADMIN = "context_is_admin"
 
+_LOOK = 1.0
+"""Seconds after which a changed file is noticed at the latest."""
+
 _BASE = [
-    oslo_policy.RuleDefault(_IS_ADMIN, "role:admin", "Who counts as administrator."),
+    oslo_policy.RuleDefault(
+        _IS_ADMIN,
+        "role:admin",
+        "Who counts as administrator. Overriding it changes every rule that says rule:admin_api.",
+    ),
     oslo_policy.RuleDefault(
         "admin_or_owner",
         "is_admin:True or project_id:%(project_id)s",
         "Anyone who has a project; no rule uses it.",
     ),
-    oslo_policy.RuleDefault("admin_api", "is_admin:True", "Administrators."),
+    oslo_policy.RuleDefault(
+        "admin_api", "is_admin:True", "Callers for whom context_is_admin holds."
+    ),
 ]
 
 _OPERATIONS = {
@@ -53,16 +63,29 @@ def list_rules() -> list[oslo_policy.RuleDefault]:
     """All rules with their defaults, as the tools of oslo.policy want them."""
     operations = [
         oslo_policy.DocumentedRuleDefault(
-            name, _default(name), f"{method} {path}", [{"method": method, "path": path}]
+            name, _default(name), _description(name), [{"method": method, "path": path}]
         )
         for name, (method, path) in _OPERATIONS.items()
     ]
     extensions = dict.fromkeys(name.rpartition(":")[0] for name in _OPERATIONS)
     discoverable = [
-        oslo_policy.RuleDefault(name, _default(name), "Whether this extension is listed.")
+        oslo_policy.RuleDefault(
+            name, _default(name), "Who sees this extension in GET /extensions. It protects nothing."
+        )
         for name in (f"{extension}:discoverable" for extension in extensions)
     ]
     return _BASE + operations + discoverable
+
+
+def _description(name: str) -> str:
+    _, noun, action = name.split(":")
+    if name in _ALWAYS:
+        return "The list of API versions, which needs no token. This rule is not asked."
+    noun = noun.removeprefix("os-")
+    if action == "index":
+        return f"List {noun}."
+    verb = "show" if action == "detail" else action
+    return f"{verb.capitalize()} {'an' if noun[0] == 'e' else 'a'} {noun.removesuffix('s')}."
 
 
 def _default(name: str) -> str:
@@ -83,12 +106,28 @@ class IsAdminCheck(oslo_policy.Check):
         return bool(creds["is_admin"]) == (self.match.lower() == "true")
 
 
+class _Enforcer(oslo_policy.Enforcer):
+    """Looks at its files each second, not at each of several questions of a request."""
+
+    _next_look = 0.0
+
+    def load_rules(self, force_reload: bool = False) -> None:
+        moment = time.monotonic()
+        if force_reload or moment >= self._next_look:
+            super().load_rules(force_reload)
+            self._next_look = moment + _LOOK
+
+
 class Policy:
-    """The rules of one application; an instance is its `Authorize`."""
+    """The rules of one application; an instance is its `Authorize`.
+
+    Attributes:
+        enforcer: of oslo.policy.
+    """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
-        self._enforcer = oslo_policy.Enforcer(conf)
-        self._enforcer.register_defaults(list_rules())
+        self.enforcer = _Enforcer(conf)
+        self.enforcer.register_defaults(list_rules())
 
     def __call__(self, req: falcon.Request, rule: str) -> None:
         """Let pass or refuse.
@@ -113,7 +152,7 @@ class Policy:
 
     def _holds(self, rule: str, caller: RequestContext) -> bool:
         target = {"project_id": caller.project_id, "user_id": caller.user_id}
-        return bool(self._enforcer.authorize(rule, target, _credentials(caller)))
+        return bool(self.enforcer.authorize(rule, target, _credentials(caller)))
 
 
 def _credentials(caller: RequestContext) -> dict[str, Any]:

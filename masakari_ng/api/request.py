@@ -54,15 +54,14 @@ def document(req: falcon.Request) -> Any:
         raise errors.MalformedRequest("Malformed request body") from error
 
 
-def body(req: falcon.Request, versions: schemas.Versions) -> Any:
-    """The document of the request, held against the schema of the requested microversion.
+def check_body(req: falcon.Request, versions: schemas.Versions) -> None:
+    """Hold the document of the request against the schema of the requested microversion.
 
     Raises:
         ValidationError: it does not match.
     """
     newest = max(version for version in versions if version <= req.context.microversion)
     schemas.validate(versions[newest], req.context.document)
-    return req.context.document
 
 
 def _query(req: falcon.Request) -> list[tuple[str, str]]:

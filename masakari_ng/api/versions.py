@@ -10,6 +10,7 @@ from oslo_config import cfg
 
 from masakari_ng import errors
 from masakari_ng.api import microversion, request
+from masakari_ng.api.contract import Contract
 
 _ID = "v1.0"
 
@@ -23,6 +24,9 @@ _SUMMARY = {
 
 _MEDIA_TYPES = [{"base": request.JSON, "type": f"{request.VENDOR};version=1"}]
 
+_LINK = {"rel": "self", "href": ""}
+_EXAMPLE = {**_SUMMARY, "links": [_LINK], "media-types": _MEDIA_TYPES}
+
 
 class VersionResource:
     """The one version, below `/v1` and for whoever asks at another path."""
@@ -30,6 +34,7 @@ class VersionResource:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._prefix: str | None = conf.osapi_masakari_link_prefix
 
+    @Contract(key="version", view=_EXAMPLE)
     def document(self, req: falcon.Request, resp: falcon.Response) -> None:
         """Show the version; no policy rule is asked."""
         described = {
@@ -40,12 +45,14 @@ class VersionResource:
         links = [*self._links(req, "/v1/"), described]
         resp.media = {"version": {**_SUMMARY, "links": links, "media-types": _MEDIA_TYPES}}
 
+    @Contract(key="version", view=_EXAMPLE)
     def show(self, req: falcon.Request, resp: falcon.Response, version_id: str) -> None:
         """Show the version by its name."""
         if version_id != _ID:
             raise errors.ResourceNotFound
         self.document(req, resp)
 
+    @Contract(key="versions", view={**_SUMMARY, "links": [_LINK]})
     def choices(self, req: falcon.Request, resp: falcon.Response, **_params: Any) -> None:
         """`/` and, as multiple choices, every other path outside the API; any method."""
         request.check_content_type(req)

@@ -124,9 +124,9 @@ def _interpreted(fields: Fields) -> dict[str, Any]:
 
 
 def _listed(session: Session, segment: str, page: Page, filters: Mapping[str, str]) -> list[Host]:
-    segments.by_uuid(session, segment)
+    found = segments.by_uuid(session, segment)
     flags = {name: _flag(name, filters[name]) for name in _FLAGS if name in filters}
-    return hosts.listed(session, page, segment, type=filters.get("type"), **flags)
+    return hosts.listed(session, page, found, type=filters.get("type"), **flags)
 
 
 def _flag(name: str, value: str) -> bool:

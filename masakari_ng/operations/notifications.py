@@ -1,15 +1,15 @@
 """What can be done with notifications. Spec: rest-api §13."""
 
 import logging
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import iso8601
 from sqlalchemy.orm import Session
 
-from masakari_ng import errors
+from masakari_ng import errors, logs, metrics
 from masakari_ng.coordination import Locks
 from masakari_ng.db import hosts, notifications, workflows
 from masakari_ng.db.paging import Page
@@ -26,6 +26,13 @@ from masakari_ng.messaging.events import About, Events
 from masakari_ng.operations.segments import Fields
 
 log = logging.getLogger(__name__)
+
+_REFUSALS: dict[type[Exception], str] = {
+    errors.HostNotFoundByName: "unknown_host",
+    errors.HostOnMaintenance: "maintenance",
+    errors.DuplicateNotification: "duplicate",
+}
+"""Reasons as metrics name them."""
 
 
 class Notifications:
@@ -107,15 +114,20 @@ class Notifications:
             HostOnMaintenance: reports of this host are not wanted.
             DuplicateNotification: the same failure was reported already.
         """
+        logs.note(host=fields["hostname"])
         event = self._events.around(caller, "notification.create")
-        with self._alone(fields), event as about:
+        with _refusals_counted(fields["type"]), self._alone(fields), event as about:
             host = self._database.read(lambda session: hosts.by_name(session, fields["hostname"]))
             created = self._database.write(
                 lambda session: self._store(session, host.uuid, fields, about)
             )
+        logs.note(notification_uuid=created.notification_uuid)
+        segment = created.failover_segment_uuid or ""
+        metrics.NOTIFICATIONS.count(created.type, created.status, segment)
         try:
             self._engine.process_notification(caller, created)
         except errors.BrokerUnavailable as error:
+            metrics.CASTS_FAILED.count(created.type)
             log.warning(
                 "Notification %s is stored, but no engine could be told; one will find it: %s",
                 created.notification_uuid,
@@ -156,6 +168,15 @@ class Notifications:
         return notifications.create(
             session, **values, failover_segment_uuid=host.failover_segment_id
         )
+
+
+@contextmanager
+def _refusals_counted(kind: str) -> Iterator[None]:
+    try:
+        yield
+    except tuple(_REFUSALS) as error:
+        metrics.REFUSED.count(kind, _REFUSALS[type(error)])
+        raise
 
 
 def _instant(text: str) -> datetime:

@@ -1,5 +1,7 @@
 """Protects who may do what: upstream's rules and defaults, and files that override them."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +50,20 @@ def test_upstreams_rules_are_all_there():
 )
 def test_administrators_have_the_role(conf, roles: tuple[str, ...], expected: bool):
     assert policy.Policy(conf).is_admin(replace(CALLER, roles=roles)) is expected
+
+
+def test_the_tools_of_oslo_policy_see_the_rules_and_the_files(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / ".masakari"
+    folder.mkdir()
+    (folder / "masakari.conf").touch()
+    (folder / "policy.yaml").write_text('"context_is_admin": "role:boss"\n')
+    program = Path(sys.executable).parent / "oslopolicy-policy-generator"
+
+    effective = subprocess.check_output([program, "--namespace", "masakari"], text=True)
+
+    assert '"context_is_admin": "role:boss"' in effective
+    assert '"os_masakari_api:vmoves:index": "rule:admin_api"' in effective
 
 
 def test_refusal_names_the_rule(conf):

@@ -14,6 +14,7 @@ from masakari_ng.domain import RecoveryMethod, RequestContext
 from masakari_ng.messaging.client import EngineClient
 from masakari_ng.messaging.connection import Broker
 from masakari_ng.operations import Notifications
+from tests.scraped import of
 from tests.servers import free_port
 
 CALLER = RequestContext(request_id="req-1", is_admin=True)
@@ -50,7 +51,7 @@ def operations(conf, database, *, timeout: float = 2.0) -> Notifications:
     return Notifications(database, engine, workflows=None, window=180)
 
 
-def test_one_of_many_equal_reports_is_accepted(conf, database, stored):
+def test_one_of_many_equal_reports_is_accepted(conf, database, stored, measured):
     reports = operations(conf, database)
 
     with ThreadPoolExecutor(8) as pool:
@@ -60,10 +61,11 @@ def test_one_of_many_equal_reports_is_accepted(conf, database, stored):
     assert len(stored()) == 1
     assert len(refused) == 15
     assert {type(error) for error in refused} == {errors.DuplicateNotification}
+    assert of(measured(), "reports_refused_total") == {("duplicate", "COMPUTE_HOST"): 15}
 
 
 def test_without_a_broker_the_report_is_kept_and_the_answer_comes_in_time(
-    conf, database, stored, caplog: pytest.LogCaptureFixture
+    conf, database, stored, measured, caplog: pytest.LogCaptureFixture
 ):
     conf.set_override("transport_url", f"rabbit://guest:guest@127.0.0.1:{free_port()}/")
     reports = operations(conf, database, timeout=0.5)
@@ -75,6 +77,8 @@ def test_without_a_broker_the_report_is_kept_and_the_answer_comes_in_time(
     assert [found.notification_uuid for found in stored()] == [created.notification_uuid]
     warnings = [found for found in caplog.records if found.levelno == logging.WARNING]
     assert created.notification_uuid in warnings[0].getMessage()
+    assert of(measured(), "casts_failed_total") == {("COMPUTE_HOST",): 1}
+    assert of(measured(), "connected")[("rpc-client",)] == 0
 
 
 def test_a_refused_report_leaves_nothing(conf, database, stored):
