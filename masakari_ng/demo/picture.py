@@ -13,8 +13,8 @@ class InstanceView:
         now: state at this moment.
         source: host when the failure happened.
         host: host at this moment.
-        move: status of its vmove; empty as long as there is none.
-        reason: why the move failed; empty otherwise.
+        move: statuses of its vmoves, oldest first; empty as long as there is none.
+        reason: why a move failed; empty otherwise.
         lock: whose lock it has, `user` or `ours`; empty for none.
     """
 
@@ -51,12 +51,14 @@ class Summary:
 
     Attributes:
         headline: the result in one sentence.
+        meaning: what it means.
         faults: what is not as it should be; empty if the scene came out well.
         remarks: what else is worth knowing.
         steps: what the operator does next.
     """
 
     headline: str
+    meaning: str
     instances: tuple[InstanceView, ...]
     faults: tuple[str, ...]
     remarks: tuple[str, ...]

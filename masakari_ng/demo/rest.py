@@ -36,7 +36,24 @@ class Rest:
         """
         return self._call("POST", path, json.dumps(body))
 
+    def answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, str]:
+        """Status and message of an answer that is no success, or status and body.
+
+        Raises:
+            DemoFailure: there is none.
+        """
+        status, content = self._exchange(method, path, json.dumps(body))
+        (found,) = json.loads(content).values()
+        return status, str(found.get("message", content))
+
     def _call(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
+        status, content = self._exchange(method, path, body)
+        if status >= http.client.BAD_REQUEST:
+            raise errors.DemoFailure(f"{method} {path}: {status} {content}")
+        found: dict[str, Any] = json.loads(content)
+        return found
+
+    def _exchange(self, method: str, path: str, body: str | None) -> tuple[int, str]:
         headers = {
             "Content-Type": "application/json",
             "OpenStack-API-Version": "instance-ha 1.3",
@@ -50,12 +67,8 @@ class Rest:
         try:
             link.request(method, f"/v1{path}", body, headers)
             answer = link.getresponse()
-            content = answer.read().decode()
+            return answer.status, answer.read().decode()
         except (OSError, http.client.HTTPException) as error:
             raise errors.DemoFailure(f"{method} {path}: {error}") from error
         finally:
             link.close()
-        if answer.status >= http.client.BAD_REQUEST:
-            raise errors.DemoFailure(f"{method} {path}: {answer.status} {content}")
-        found: dict[str, Any] = json.loads(content)
-        return found

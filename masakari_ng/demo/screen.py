@@ -15,6 +15,7 @@ from masakari_ng.domain import NotificationStatus
 
 _INDENT = 10
 _FILE_WIDTH = 80
+_NOTHING = Picture(0.0, "", (), ())
 _UNDER_WAY = frozenset({NotificationStatus.NEW, NotificationStatus.RUNNING})
 _STYLES = {
     "new": "yellow",
@@ -47,7 +48,7 @@ class Screen:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._last = Picture(0.0, "", (), ())
+        self._last = _NOTHING
         self._live: Live | None = None
         if console.is_terminal and not console.is_dumb_terminal:
             self._live = Live(console=console, auto_refresh=False, transient=True)
@@ -83,6 +84,11 @@ class Screen:
             front = moment if number == 0 else ""
             self._console.print(Text(front + line[len(front) :], style), soft_wrap=True)
 
+    def begin(self) -> None:
+        """Another notification follows."""
+        self.say("")
+        self._last = _NOTHING
+
     def show(self, picture: Picture) -> None:
         """Print what is new since the last picture, and bring the table up to date."""
         for text, style in _news(self._last, picture):
@@ -97,6 +103,8 @@ class Screen:
             self._live.stop()
         self.say("")
         self.say(summary.headline, style="bold red" if summary.faults else "bold green")
+        if summary.meaning:
+            self.say(summary.meaning)
         self.say("")
         self._console.print(_table(summary.instances))
         self._paragraphs("Not as it should be:", summary.faults)
@@ -132,12 +140,17 @@ def _news(before: Picture, now: Picture) -> list[tuple[str, str]]:
             place = f"from {instance.source}"
             if instance.host != instance.source:
                 place += f" to {instance.host}, {instance.now}"
-            style = _STYLES.get(instance.move, "")
+            style = _style(instance.move)
             news.append((f"{instance.name}: move {place}: {instance.move}", style))
     if now.status != before.status:
         line = (f"The notification is {now.status}.", _STYLES.get(now.status, ""))
         news.insert(0 if now.status in _UNDER_WAY else len(news), line)
     return news
+
+
+def _style(moves: str) -> str:
+    """Of the last of these statuses."""
+    return _STYLES.get(moves.rpartition(" ")[2], "")
 
 
 def _standing(picture: Picture) -> Table:
@@ -172,6 +185,6 @@ def _table(instances: Sequence[InstanceView]) -> Table:
         table.add_column(title, no_wrap=True)
     for instance in instances:
         cells = [Text(cell(instance)) for _, cell in _COLUMNS]
-        cells[5].stylize(_STYLES.get(instance.move, ""))
+        cells[5].stylize(_style(instance.move))
         table.add_row(*cells)
     return table

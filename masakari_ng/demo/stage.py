@@ -6,12 +6,12 @@ the waits are shortened, the database is a file, and the bus is kombu's memory t
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from masakari_ng import conf as options
+from masakari_ng import conf as configuration
 from masakari_ng.clock import SystemClock
 from masakari_ng.cmd import compose, engine_parts
 from masakari_ng.db import migrate
@@ -36,8 +36,9 @@ wait_period_after_service_update = 3
 wait_period_after_evacuation = 6
 wait_period_after_power_off = 6
 wait_period_after_power_on = 6
-periodic_enable = false
+periodic_fuzzy_delay = 0
 graceful_shutdown_timeout = 1
+{options}
 
 [keystone_authtoken]
 auth_type = password
@@ -48,6 +49,12 @@ sqlite_synchronous = false
 
 [taskflow]
 connection = sqlite:///{folder}/masakari.sqlite
+"""
+
+
+_NO_BROKER = """\
+[DEFAULT]
+transport_url = rabbit://nobody:nothing@127.0.0.1:1/
 """
 
 
@@ -69,11 +76,15 @@ class _Handler(WSGIRequestHandler):
 
 
 @contextlib.contextmanager
-def opened(folder: Path) -> Iterator[Stage]:
+def opened(
+    folder: Path, options: Mapping[str, object] | None = None, *, broker_away: bool = False
+) -> Iterator[Stage]:
     """Everything runs inside the block and nothing after it.
 
     Args:
         folder: for configuration, database and log; it exists.
+        options: of `[DEFAULT]`; without `periodic_enable` nothing is retried.
+        broker_away: the API finds no broker.
 
     Raises:
         MasakariError: a part does not start.
@@ -83,10 +94,15 @@ def opened(folder: Path) -> Iterator[Stage]:
         cloud = SimulatedCloud(realistic=True).start()
         stack.callback(cloud.stop)
         file = folder / "masakari.conf"
-        file.write_text(_CONFIGURATION.format(cloud=cloud.url, folder=folder))
-        conf = options.load([], program="masakari-ng", files=[str(file)])
+        given = {"periodic_enable": False} | dict(options or {})
+        lines = "\n".join(f"{name} = {value}" for name, value in given.items())
+        file.write_text(_CONFIGURATION.format(cloud=cloud.url, folder=folder, options=lines))
+        away = folder / "no-broker.conf"
+        away.write_text(_NO_BROKER if broker_away else "")
+        conf = configuration.load([], program="masakari-ng", files=[str(file)])
+        of_api = configuration.load([], program="masakari-ng", files=[str(file), str(away)])
         migrate.upgrade(conf.database.connection)
-        app = stack.enter_context(contextlib.closing(compose.build_api(conf)))
+        app = stack.enter_context(contextlib.closing(compose.build_api(of_api)))
         api = _ApiListener(("127.0.0.1", 0), _Handler)
         stack.callback(api.end)
         api.set_app(app)

@@ -10,8 +10,34 @@ from pathlib import Path
 
 import pytest
 
+from masakari_ng.cmd.demo import main
+from masakari_ng.demo.scenes import SCENES
+
 STUCK = "web-3"
 PATIENCE = 120
+OTHERS = (
+    ("host-failure-auto-priority-fallback",),
+    (
+        "host-failure-reserved-host",
+        "host-failure-no-reserved-host-then-periodic",
+        "periodic-expired-notification",
+    ),
+    ("instance-failure", "process-failure", "periodic-retry-lost-new-notification"),
+)
+SAYS = {
+    "host-failure-auto": ["8 of 8 instances of node-1 moved"],
+    "host-failure-reserved-host": ["is finished.", "node-1 -> node-4", "2 of 2 instances"],
+    "host-failure-no-reserved-host-then-periodic": ["is error.", "is failed.", "None of the"],
+    "host-failure-auto-priority-fallback": [
+        "is error.",
+        "is finished.",
+        "node-1 -> node-4 failed, succeeded",
+    ],
+    "instance-failure": ["Instance started: 'web-1'", "not Ha_Enabled", "is ignored."],
+    "process-failure": ["is finished.", "The API answers 409", "None of the instances"],
+    "periodic-retry-lost-new-notification": ["is new.", "is finished.", "2 of 2 instances"],
+    "periodic-expired-notification": ["is new.", "is failed.", "None of the instances"],
+}
 
 
 class Demo:
@@ -51,10 +77,12 @@ def demos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Demo]]
     """All at once, as most of their time is waiting."""
     folder = tmp_path_factory.mktemp("demo")
     started = {
-        "well": Demo(folder / "well", "host-failure"),
+        "well": Demo(folder / "well"),
         "stuck": Demo(folder / "stuck", "--stuck", STUCK),
+        "mixed": Demo(folder / "mixed", "--stuck=web-1", OTHERS[1][0], "process-failure"),
         "interrupted": Demo(folder / "interrupted"),
     }
+    started |= {" ".join(names): Demo(folder / names[0], *names) for names in OTHERS}
     started["interrupted"].interrupt_in_the_middle()
     yield started
     for demo in started.values():
@@ -74,6 +102,53 @@ def test_all_instances_move_and_nothing_is_left(demos):
     assert "\x1b" not in demo.text
     assert max(len(line) for line in demo.text.splitlines()) <= 80
     assert list(demo.temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_each_scene_comes_out_as_it_should_and_is_explained(demos, scene):
+    demo = next((demos[run] for run in demos if scene in run.split()), demos["well"])
+
+    assert demo.end() == 0, demo.text
+
+    played = demo.text.split(" ".join(SCENES[scene].title.split()[:6]))[1]
+    told = played.split("What the operator does next:")[0]
+    for text in SAYS[scene]:
+        assert text in told
+    assert " ".join(SCENES[scene].meaning.split()) in " ".join(told.split())
+    assert "Not as it should be" not in told
+    assert list(demo.temporary.iterdir()) == []
+
+
+def test_scenes_are_listed_by_name(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["demo", "--list"])
+
+    assert end.value.code == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line[0] != " "] == list(SAYS)
+
+
+def test_an_unknown_scene_is_refused(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["demo", "instance-failure", "host"])
+
+    assert end.value.code == 2
+    assert "there is no scene host" in capsys.readouterr().err
+
+
+def test_one_failure_among_several_scenes_counts(demos):
+    demo = demos["mixed"]
+
+    assert demo.end() == 1, demo.text
+
+    assert "1 of 2 scenes came out as they should." in demo.text
+
+
+def test_only_what_moves_can_be_stuck(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["demo", "--stuck", "web-4"])
+
+    assert end.value.code == 2
+    assert "there is no web-4 that is to move" in capsys.readouterr().err
 
 
 def test_an_instance_that_cannot_move_is_named_and_the_log_is_kept(demos):

@@ -25,7 +25,9 @@ PICTURES = (
     Picture(1.0, "running", (WIDEST,), (MESSAGE,)),
     Picture(1.5, "running", (WIDEST,), (MESSAGE, MESSAGE * 3)),
 )
-SUMMARY = Summary("1 of 1 moved.", (WIDEST,), ("web-1 is still on node-1.",), (MESSAGE,), ("Go.",))
+SUMMARY = Summary(
+    "1 of 1 moved.", "Well.", (WIDEST,), ("web-1 is still on node-1.",), (MESSAGE,), ("Go.",)
+)
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["file", "terminal"])
