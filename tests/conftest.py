@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 from oslo_config import cfg
+from prometheus_client import generate_latest
 from stevedore.extension import ExtensionManager
 
 from masakari_ng import conf as options
+from masakari_ng import metrics
 from masakari_ng.db import migrate
 from masakari_ng.db.session import Database
 from masakari_ng.demo.cloud import SimulatedCloud
 from tests.daemons import Daemons
+from tests.scraped import Numbers, numbers_of
 from tests.servers import MariaDB, RabbitMQ
 from tests.simulated_clock import SimulatedClock
 
@@ -74,6 +77,14 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 
     yield installed
     ExtensionManager.ENTRY_POINT_CACHE.clear()
+
+
+@pytest.fixture
+def measured() -> Iterator[Callable[[], Numbers]]:
+    """Metrics are kept; gives what Prometheus would read."""
+    registry = metrics.begin()
+    yield lambda: numbers_of(generate_latest(registry).decode())
+    metrics.end()
 
 
 @pytest.fixture(scope="session")

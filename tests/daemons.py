@@ -138,7 +138,7 @@ class Daemons:
         name, port = self._name("api"), free_port()
         own = {"DEFAULT": {"masakari_api_listen_port": port}}
         conf = self.write_conf(name, own, settings or {})
-        api = Api(_command("masakari-ng-api", conf), self._folder / f"{name}.log", port)
+        api = Api(command("masakari-ng-api", conf), self._folder / f"{name}.log", port)
         self._started.append(api)
         api.wait_ready()
         return api
@@ -155,7 +155,7 @@ class Daemons:
         name = self._name("engine")
         conf = self.write_conf(name, {"DEFAULT": {"host": name}}, settings or {})
         engine = Daemon(
-            [*_command("masakari-ng-engine", conf), *arguments],
+            [*command("masakari-ng-engine", conf), *arguments],
             self._folder / f"{name}.log",
             lambda: all(self.consumers(queue) for queue in (f"{_TOPIC}.{name}", _TOPIC)),
         )
@@ -201,6 +201,6 @@ class Daemons:
         return f"{kind}-{1 + sum(daemon.log.stem.startswith(kind) for daemon in self._started)}"
 
 
-def _command(program: str, conf: Path) -> list[str]:
+def command(program: str, conf: Path) -> list[str]:
     """The program beside the running interpreter, so that nothing else of this name is taken."""
     return [str(Path(sys.executable).parent / program), "--config-file", str(conf)]

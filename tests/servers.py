@@ -184,6 +184,7 @@ class MariaDB:
                 "--no-defaults",
                 *_as_root(),
                 f"--datadir={self._folder / 'data'}",
+                f"--tmpdir={self._folder}",  # each start empties it of temporary tables
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
             ],
@@ -201,6 +202,7 @@ class MariaDB:
                 "--no-defaults",
                 *_as_root(),
                 f"--datadir={self._folder / 'data'}",
+                f"--tmpdir={self._folder}",
                 "--socket=mariadb.sock",
                 f"--port={self.port}",
                 "--bind-address=127.0.0.1",

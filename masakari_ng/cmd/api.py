@@ -1,39 +1,24 @@
 """`masakari-ng-api`: the API service in worker processes. Spec: cli, masakari-api."""
 
+import contextlib
+import ctypes
 import functools
-import logging
+import gc
+import multiprocessing
 import os
-import socket
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
-from granian.constants import HTTPModes, Interfaces, SSLProtocols
-from granian.http import HTTP1Settings
-from granian.server import Server
 from oslo_config import cfg
 
+from masakari_ng import conf as options
 from masakari_ng import errors
-from masakari_ng.cmd import compose, paste
+from masakari_ng.cmd import compose, measuring, paste
+from masakari_ng.cmd.access_log import AccessLog
+from masakari_ng.cmd.api_server import THREADS, ApiServer
 
-log = logging.getLogger(__name__)
-
-_THREADS = 16
-"""Requests at once in one worker; the pools of the database and of Nova hold as many."""
-
-_ACCESS = '%(addr)s "%(method)s %(path)r %(protocol)s" status: %(status)d time: %(dt_ms).3f ms'
-"""The path is quoted, so that nobody can forge a line."""
-
-_GRANIAN_LOGGING = {
-    "handlers": {},
-    "formatters": {},
-    "loggers": {
-        name: {"level": "INFO", "handlers": [], "propagate": True}
-        for name in ("_granian", "granian.access")
-    },
-}
-"""Granian's own handlers would pass by oslo.log."""
+_ARENA_MAX = -8
+"""Of glibc's malloc.h."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,45 +33,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         conf = compose.load(given)
-        server = _server(conf)
-        # Only to find out now what would end every worker.
-        compose.build_api(conf).close()
+        _check(given)
+        server = ApiServer(conf, functools.partial(_check, given), workers=_workers(conf))
+        options.announce(conf, paste.without_effect(conf))
+        measuring.measure_workers(conf)
     except (cfg.Error, errors.ConfigurationError) as error:
         print(error, file=sys.stderr)
         return 1
-    paste.warn(conf)
-    if conf.notification_delay_max and not conf.coordination.backend_url:
-        log.info("notification_delay_max is not used: the database tells equal reports apart")
-    server.on_startup(
-        functools.partial(
-            log.info,
-            "masakari_api listening on %s:%s",
-            conf.masakari_api_listen,
-            conf.masakari_api_listen_port,
-        )
-    )
-    # Each worker reads the files anew, so SIGHUP takes changes over.
-    server.serve(target_loader=functools.partial(compose.application, given), wrap_loader=False)
+    # The workers share what is imported by now, and the listening socket.
+    multiprocessing.set_start_method("fork", force=True)
+    gc.freeze()
+    with contextlib.suppress(AttributeError):  # not glibc
+        # It would keep eight times the memory of the largest answer for each processor.
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
+    server.serve(target_loader=functools.partial(_application, given), wrap_loader=False)
     return 0
 
 
-def _server(conf: cfg.ConfigOpts) -> Any:
-    return Server(
-        target=compose.API,
-        address=_free_address(conf.masakari_api_listen, conf.masakari_api_listen_port),
-        port=conf.masakari_api_listen_port,
-        interface=Interfaces.WSGI,
-        workers=_workers(conf),
-        blocking_threads=_THREADS,
-        http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(keep_alive=conf.wsgi.keep_alive),
-        log_dictconfig=_GRANIAN_LOGGING,
-        log_access=True,
-        log_access_format=_ACCESS,
-        respawn_failed_workers=True,
-        workers_kill_timeout=conf.graceful_shutdown_timeout or None,
-        **_tls(conf),
-    )
+def _application(given: Sequence[str]) -> AccessLog:
+    """What a worker serves; it reads the files anew, so SIGHUP takes changes over."""
+    conf = compose.load(given)
+    # A connection above the size of the pool is closed after its transaction.
+    conf.set_default("max_pool_size", THREADS, "database")
+    return AccessLog(compose.build_api(conf), conf.wsgi.wsgi_log_format)
+
+
+def _check(given: Sequence[str]) -> None:
+    """Find out what would end every worker."""
+    conf = compose.load(given)
+    with contextlib.closing(compose.build_api(conf)) as app:
+        AccessLog(app, conf.wsgi.wsgi_log_format)
 
 
 def _workers(conf: cfg.ConfigOpts) -> int:
@@ -96,42 +72,6 @@ def _workers(conf: cfg.ConfigOpts) -> int:
             f"masakari_api_workers value of {workers} is invalid, must be greater than 0"
         )
     return workers
-
-
-def _free_address(host: str, port: int) -> str:
-    """The numeric address of `host`, on which nobody listens.
-
-    Granian's sockets share their port, so it would start beside another service unnoticed.
-    """
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except OSError as error:
-        raise errors.ConfigurationError(f"Could not bind to {host}:{port}\n{error!r}") from error
-    return str(address[0])
-
-
-def _tls(conf: cfg.ConfigOpts) -> dict[str, Any]:
-    if not conf.use_ssl:
-        return {}
-    if not (conf.wsgi.ssl_cert_file and conf.wsgi.ssl_key_file):
-        raise errors.ConfigurationError(
-            "When running server in SSL mode, you must specify both a cert_file and key_file option"
-            " value in your configuration file"
-        )
-    authority = conf.wsgi.ssl_ca_file
-    for path in (conf.wsgi.ssl_cert_file, conf.wsgi.ssl_key_file, authority):
-        if path and not os.access(path, os.R_OK):
-            raise errors.ConfigurationError(f"{path} cannot be read")
-    return {
-        "ssl_cert": Path(conf.wsgi.ssl_cert_file),
-        "ssl_key": Path(conf.wsgi.ssl_key_file),
-        "ssl_ca": Path(authority) if authority else None,
-        "ssl_client_verify": bool(authority),
-        "ssl_protocol_min": SSLProtocols.tls12,
-    }
 
 
 if __name__ == "__main__":

@@ -8,9 +8,12 @@ from oslo_config import cfg
 from oslo_log import log as oslo_log
 
 from masakari_ng import conf as options
-from masakari_ng.api import app
+from masakari_ng import logs
+from masakari_ng.api import app, middleware
 from masakari_ng.api.middleware import Wsgi
+from masakari_ng.api.policy import Policy
 from masakari_ng.compute.nova import Cloud
+from masakari_ng.conf import database as database_options
 from masakari_ng.coordination import Locks
 from masakari_ng.db.session import Database
 from masakari_ng.messaging.client import EngineClient
@@ -35,7 +38,8 @@ class Application:
         self.close = parts.close
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
-        return self._wsgi(environ, start_response)
+        with logs.about():
+            return self._wsgi(environ, start_response)
 
 
 def load(arguments: Sequence[str], files: Sequence[str] | None = None) -> cfg.ConfigOpts:
@@ -46,6 +50,7 @@ def load(arguments: Sequence[str], files: Sequence[str] | None = None) -> cfg.Co
     """
     conf = options.load(arguments, program=API, files=files)
     oslo_log.setup(conf, options.PROJECT)
+    logs.begin()
     return conf
 
 
@@ -91,6 +96,17 @@ def build_api(conf: cfg.ConfigOpts) -> Application:
             vmoves=VMoves(database),
         )
         return Application(wsgi, parts.pop_all())
+
+
+def set_defaults() -> None:
+    """Give the options of libraries our defaults, as the tools of oslo.config want it."""
+    database_options.set_defaults()
+    middleware.set_defaults()
+
+
+def policy_enforcer() -> Any:
+    """The rules with the files of the usual configuration, as the tools of oslo.policy want it."""
+    return Policy(options.load([], program=API)).enforcer
 
 
 def _workflows(conf: cfg.ConfigOpts, database: Database, parts: ExitStack) -> Database | None:

@@ -16,14 +16,16 @@ import os
 import signal
 import tempfile
 import threading
+import time
 from typing import NoReturn
 
 from oslo_config import cfg
 from oslo_log import log as oslo_log
 
 from masakari_ng import conf as options
-from masakari_ng import errors
+from masakari_ng import errors, logs
 from masakari_ng.clock import SystemClock
+from masakari_ng.cmd import measuring, readiness
 from masakari_ng.cmd.engine_parts import build_engine
 from masakari_ng.cmd.signals import Signals
 from masakari_ng.engine.service import BEYOND_GRACE, Service
@@ -33,6 +35,7 @@ log = logging.getLogger(__name__)
 _PROGRAM = "masakari-ng-engine"
 _THREADS = cfg.BoolOpt("threads", default=False, help="Native threads instead of green ones.")
 _STOPPED = 0  # no signal has this number
+_TICK = 1.0
 
 
 def main() -> NoReturn:
@@ -42,11 +45,14 @@ def main() -> NoReturn:
     except cfg.Error as error:
         sys.exit(str(error))
     oslo_log.setup(conf, options.PROJECT, options.version())
+    logs.begin()
     clock = SystemClock()
     try:
         service = build_engine(conf, clock)
         log.info("Starting %s (version %s)", conf.masakari_topic, options.version())
+        options.announce(conf)
         _check_tempdir(conf.tempdir)
+        measuring.measure_engine(conf)
     except (errors.ConfigurationError, cfg.Error, ValueError) as error:
         log.error("%s", error)  # noqa: TRY400 - what is wrong is said, where does not matter
         sys.exit(1)
@@ -59,21 +65,25 @@ def main() -> NoReturn:
 
 
 def _supervise(service: Service, signals: Signals, conf: cfg.ConfigOpts) -> int:
-    """Obey signals until the service has stopped; gives the exit code."""
-    limit = None
-    while (number := signals.next(limit)) != _STOPPED:
-        if number == signal.SIGHUP:
-            _reload(conf)
-        elif number == signal.SIGTERM and limit is None:
-            log.info("Caught SIGTERM, stopping")
-            limit = conf.graceful_shutdown_timeout + BEYOND_GRACE
-            threading.Thread(target=_stop, args=(service, signals), daemon=True).start()
-        elif number is None:
-            log.error("Graceful shutdown timeout exceeded, instantaneous exiting")
-            return 1
-        else:
+    """Obey signals until the service has stopped, and say how it does; gives the exit code."""
+    report, end = readiness.Report(service), None
+    while (number := signals.next(_TICK)) != _STOPPED:
+        report.tick(stopping=end is not None)
+        if number is None:
+            if end is not None and time.monotonic() >= end:
+                log.error("Graceful shutdown timeout exceeded, instantaneous exiting")
+                return 1
+        elif number == signal.SIGHUP:
+            with report.reloading():
+                _reload(conf)
+        elif number != signal.SIGTERM:
             log.info("Caught %s signal, instantaneous exiting", signal.Signals(number).name)
             return 1
+        elif end is None:
+            log.info("Caught SIGTERM, stopping")
+            readiness.tell("STOPPING=1")
+            end = time.monotonic() + conf.graceful_shutdown_timeout + BEYOND_GRACE
+            threading.Thread(target=_stop, args=(service, signals), daemon=True).start()
     log.info("Stopped")
     return 0
 

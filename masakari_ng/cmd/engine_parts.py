@@ -7,14 +7,13 @@ import functools
 import logging
 import os
 import uuid
-from typing import Any, Protocol
+from typing import Protocol
 
 from oslo_config import cfg
-from stevedore.driver import DriverManager
-from stevedore.exception import NoMatches
 
 from masakari_ng import errors
 from masakari_ng.clock import Clock, SystemClock
+from masakari_ng.cmd import drivers, measuring
 from masakari_ng.compute.nova import Cloud
 from masakari_ng.conf import own
 from masakari_ng.db.session import Database
@@ -29,7 +28,6 @@ from masakari_ng.messaging.connection import Broker
 from masakari_ng.messaging.events import Events
 from masakari_ng.messaging.server import Server
 from masakari_ng.recovery.driver import TaskFlowDriver
-from masakari_ng.recovery.registry import prefer_ours
 from masakari_ng.recovery.reserved_host import HostLocks
 from masakari_ng.recovery.runner import FlowRunner
 from masakari_ng.recovery.task import RecoveryContext
@@ -57,31 +55,19 @@ def build_engine(conf: cfg.ConfigOpts, clock: StoppableClock | None = None) -> S
     Raises:
         ConfigurationError: an option cannot be used.
     """
-    _check(conf)
+    check(conf)
     clock = clock or SystemClock()
     database = Database.from_conf(conf, patience=_PATIENCE, sleep=clock.sleep)
     flows = Database(
         conf.taskflow.connection, dict(conf.database), patience=_PATIENCE, sleep=clock.sleep
     )
-    threads = conf.executor_thread_pool_size
     events = Events.from_conf(conf)
-    make_context = functools.partial(
-        _context,
-        conf=conf,
-        clock=clock,
-        database=database,
-        cloud=Cloud(conf, threads=threads),
-        locks=HostLocks(),
-        events=events,
-    )
-    engine = f"{conf.host}:{os.getpid()}:{uuid.uuid4().hex}"
-    handlers = _handlers(_driver(conf.notification_driver, flows))
-    manager = Manager(database, engine, handlers, make_context, threads=threads, events=events)
+    manager = _manager(conf, clock, database, flows, events)
     return Service(
         Server(
             Broker(conf),
             manager,
-            threads=threads,
+            threads=conf.executor_thread_pool_size,
             clock=clock,
             details=WorkflowDetails(database, flows),
             ping=conf.rpc_ping_enabled,
@@ -94,10 +80,36 @@ def build_engine(conf: cfg.ConfigOpts, clock: StoppableClock | None = None) -> S
             heartbeat=conf.masakari_ng.claim_heartbeat,
             timeout=conf.masakari_ng.claim_timeout,
         ),
-        Periodic(conf, manager, database, clock) if conf.periodic_enable else None,
+        Periodic(conf, manager, database, clock, own.corrections(conf))
+        if conf.periodic_enable
+        else None,
         closing=(events, database, flows),
         stop_waits=clock.stop,
         graceful_timeout=conf.graceful_shutdown_timeout,
+    )
+
+
+def _manager(
+    conf: cfg.ConfigOpts, clock: Clock, database: Database, flows: Database, events: Events
+) -> Manager:
+    threads = conf.executor_thread_pool_size
+    make_context = functools.partial(
+        _context,
+        conf=conf,
+        clock=clock,
+        database=database,
+        cloud=Cloud(conf, threads=threads * conf.host_failure_recovery_threads),
+        locks=HostLocks(),
+        events=events,
+    )
+    return Manager(
+        database,
+        f"{conf.host}:{os.getpid()}:{uuid.uuid4().hex}",
+        _handlers(_driver(conf.notification_driver, flows)),
+        make_context,
+        threads=threads,
+        events=events,
+        corrections=own.corrections(conf),
     )
 
 
@@ -111,17 +123,7 @@ def _handlers(driver: Driver) -> dict[NotificationType, Handler]:
 
 
 def _driver(name: str, taskflow_database: Database) -> Driver:
-    """The driver of this name: ours, or one that others have installed."""
-    log.info("Loading masakari notification driver '%s'", name)
-    try:
-        kind: Any = DriverManager("masakari.driver", name, conflict_resolver=prefer_ours).driver
-    except NoMatches as error:
-        raise errors.ConfigurationError(
-            f"No 'masakari.driver' driver found, looking for '{name}'"
-        ) from error
-    except ImportError as error:
-        log.exception("Failed to load notification driver '%s'.", name)
-        raise errors.ConfigurationError(f"Failed to load notification driver '{name}'.") from error
+    kind = drivers.find(name)
     ours = issubclass(kind, TaskFlowDriver)
     driver: Driver = kind(FlowRunner(taskflow_database)) if ours else kind()
     return driver
@@ -142,7 +144,7 @@ def _context(
 ) -> RecoveryContext:
     return RecoveryContext(
         conf=conf,
-        nova=cloud.nova(asked.nova_request_id),
+        nova=measuring.first_request(cloud.nova(asked.nova_request_id), notification),
         clock=clock,
         database=database,
         claim=claim,
@@ -159,9 +161,12 @@ def _tell_changed(events: Events, asked: RequestContext, host: Host) -> None:
         about(host)
 
 
-def _check(conf: cfg.ConfigOpts) -> None:
-    if not conf.notification_driver:
-        raise errors.ConfigurationError("Notification driver option required, but not specified")
+def check(conf: cfg.ConfigOpts) -> None:
+    """Find out what would keep an engine from starting.
+
+    Raises:
+        ConfigurationError: an option cannot be used.
+    """
     if not conf.taskflow.connection:
         raise errors.ConfigurationError(
             "[taskflow] connection should be configured to use this driver."

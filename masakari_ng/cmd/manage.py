@@ -1,6 +1,8 @@
-"""`masakari-ng-manage`: the schema of the database. Spec: cli, masakari-manage."""
+"""`masakari-ng-manage`: the tables, the description of the API. Spec: cli, masakari-manage."""
 
 import argparse
+import functools
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -12,9 +14,12 @@ from oslo_log import log as oslo_log
 
 from masakari_ng import conf as options
 from masakari_ng import errors
+from masakari_ng.api import openapi
+from masakari_ng.cmd import drivers, recoveries
 from masakari_ng.db import migrate
 from masakari_ng.db.purge import purge
 from masakari_ng.db.session import Database
+from masakari_ng.recovery.driver import TaskFlowDriver
 
 _PROGRAM = "masakari-ng-manage"
 _NO_LIMIT = -1
@@ -69,11 +74,19 @@ def _add_categories(categories: Any) -> None:
     purging.add_argument(
         "--max_rows", type=int, default=_NO_LIMIT, help="Limit number of records to delete"
     )
+    purging.add_argument(
+        "--with_history",
+        action="store_true",
+        help="Remove vmoves and workflow details, too, of notifications that are gone; not counted"
+        " by max_rows",
+    )
     purging.set_defaults(run=_purge)
     sync = actions.add_parser("sync")
     sync.add_argument("version", nargs="?", type=int, help="Database version")
     sync.set_defaults(run=_sync)
     actions.add_parser("version").set_defaults(run=_version)
+    categories.add_parser("api-spec").set_defaults(run=_print_api_spec)
+    recoveries.add_actions(categories)
 
 
 def _sync(conf: cfg.ConfigOpts) -> int:
@@ -82,10 +95,26 @@ def _sync(conf: cfg.ConfigOpts) -> int:
         return 1
     migrate.sync(
         Database.from_conf(conf, answer_timeout=None),
-        conf.taskflow.connection,
-        driver=conf.notification_driver,
+        functools.partial(_upgrade_backend, conf.notification_driver, conf.taskflow.connection),
         force="FORCE_MASAKARI_DB_SYNC" in os.environ,
     )
+    return 0
+
+
+def _upgrade_backend(driver: str, connection: str | None) -> None:
+    kind = drivers.find(driver)
+    if issubclass(kind, TaskFlowDriver):
+        if not connection:
+            raise errors.ConfigurationError(
+                "[taskflow] connection should be configured to use this driver."
+            )
+        migrate.upgrade_workflows(connection)
+    elif connection:  # Upstream does not ask the driver without it.
+        kind().upgrade_backend(connection)
+
+
+def _print_api_spec(conf: cfg.ConfigOpts) -> int:
+    print(json.dumps(openapi.document(), indent=1))
     return 0
 
 
@@ -104,8 +133,15 @@ def _purge(conf: cfg.ConfigOpts) -> int:
         Database.from_conf(conf, answer_timeout=None),
         days=days,
         limit=None if rows == _NO_LIMIT else rows,
+        history=conf.category.with_history,
+        workflows=_workflows(conf),
     )
     return 0
+
+
+def _workflows(conf: cfg.ConfigOpts) -> Database | None:
+    connection = conf.taskflow.connection
+    return connection and Database(connection, dict(conf.database), answer_timeout=None)
 
 
 def _purge_problem(days: int, rows: int) -> str | None:

@@ -1,12 +1,9 @@
 """What api-paste.ini asks for and does not get: it is no pipeline here. Spec: configuration §4."""
 
 import configparser
-import logging
 from pathlib import Path
 
 from oslo_config import cfg
-
-log = logging.getLogger(__name__)
 
 _SHIPPED = {
     "filter:authtoken",
@@ -22,16 +19,14 @@ _SHIPPED = {
 _UPSTREAM = "masakari."
 
 
-def warn(conf: cfg.ConfigOpts) -> None:
-    """Name filters and applications that upstream does not ship, so that nobody relies on them."""
+def without_effect(conf: cfg.ConfigOpts) -> list[str]:
+    """Filters and applications that upstream does not ship, so that nobody relies on them."""
     path = conf.find_file(conf.wsgi.api_paste_config)
     try:
         own = _own(Path(path).read_text()) if path else []
     except (OSError, ValueError, configparser.Error) as error:
-        log.warning("%s cannot be read: %s", path, type(error).__name__)
-        return
-    if own:
-        log.warning("%s is not used as a pipeline; there is no %s here", path, ", ".join(own))
+        return [f"{path} (cannot be read: {type(error).__name__})"]
+    return [f"{name} of {path} (it is not used as a pipeline)" for name in own]
 
 
 def _own(text: str) -> list[str]:

@@ -55,3 +55,33 @@ def test_db_sync_runs_from_the_wheel(installed, tmp_path):
         tables = {name for (name,) in link.execute("SELECT name FROM sqlite_master")}
     link.close()
     assert {"notifications", "masakari_ng_claims", "flowdetails"} <= tables
+
+
+def test_the_samples_are_installed_below_the_prefix(installed):
+    folder = installed.parent / "etc" / "masakari"
+
+    assert {path.name for path in folder.iterdir()} >= {
+        "masakari.conf.sample",
+        "masakari-ng-recommended.conf",
+        "policy.yaml.sample",
+    }
+
+
+def test_rules_and_dashboard_are_installed_below_the_prefix(installed):
+    folder = installed.parent / "etc" / "prometheus"
+
+    assert {path.name for path in folder.iterdir()} == {
+        "masakari-ng-dashboard.json",
+        "masakari-ng.rules.yml",
+    }
+
+
+def test_the_units_are_installed_where_systemd_looks_below_usr(installed):
+    folder = installed.parent / "lib"
+
+    assert {path.name for path in (folder / "systemd" / "system").iterdir()} == {
+        "masakari-ng-api.service",
+        "masakari-ng-engine.service",
+    }
+    assert (folder / "sysusers.d" / "masakari-ng.conf").is_file()
+    assert (folder / "tmpfiles.d" / "masakari-ng.conf").is_file()

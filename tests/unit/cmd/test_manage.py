@@ -16,9 +16,12 @@ def run(tmp_path, capsys):
     path = tmp_path / "masakari.conf"
     url = f"sqlite:///{tmp_path}/masakari.sqlite"
 
-    def call(*arguments, taskflow=url):
+    def call(*arguments, taskflow=url, driver="taskflow_driver"):
         taskflow_line = f"connection = {taskflow}\n" if taskflow else ""
-        path.write_text(f"[database]\nconnection = {url}\n[taskflow]\n{taskflow_line}")
+        path.write_text(
+            f"[DEFAULT]\nnotification_driver = {driver}\n[database]\nconnection = {url}\n"
+            f"[taskflow]\n{taskflow_line}"
+        )
         try:
             code = manage.main(["--config-file", str(path), *arguments])
         except SystemExit as ended:
@@ -84,12 +87,35 @@ def test_an_unknown_legacy_version_goes_on_by_force(run, tmp_path, monkeypatch):
     assert run("db", "sync")[0] == 0
 
 
-def test_without_taskflow_it_fails_after_the_other_tables(run):
-    code, output, _ = run("db", "sync", taskflow=None)
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"taskflow": None}, "[taskflow] connection should be configured to use this driver."),
+        ({"driver": "nothing"}, "No 'masakari.driver' driver found, looking for 'nothing'"),
+        ({"driver": ""}, "Notification driver option required, but not specified"),
+    ],
+)
+def test_without_a_backend_it_fails_after_the_other_tables(run, settings, text):
+    code, output, _ = run("db", "sync", **settings)
 
     assert code == 1
-    assert "[taskflow] connection should be configured to use this driver." in output
+    assert text in output
     assert run("db", "version")[1].splitlines()[-1] == "13adff5efb9a"
+
+
+@pytest.mark.parametrize(
+    ("taskflow", "asked"), [("sqlite:////flows", "sqlite:////flows"), (None, None)]
+)
+def test_the_driver_of_another_package_upgrades_its_backend_itself(run, install, taskflow, asked):
+    folder = install("[masakari.driver]\nsomebodys = somebodys_driver:It\n")
+    (folder / "somebodys_driver.py").write_text(
+        "class It:\n    upgrade_backend = lambda self, connection: print('asked:', connection)\n"
+    )
+
+    code, output, _ = run("db", "sync", taskflow=taskflow, driver="somebodys")
+
+    assert code == 0
+    assert (f"asked: {asked}\n" in output) is (asked is not None)
 
 
 @pytest.mark.parametrize(
