@@ -10,6 +10,9 @@ import pytest
 from masakari_ng.api import openapi
 from masakari_ng.cmd import manage
 
+# Told by oslo.log on green threads.
+pytestmark = pytest.mark.filterwarnings("ignore:Eventlet support is deprecated:DeprecationWarning")
+
 _PUBLISHED = Path(__file__).resolve().parents[3] / "docs" / "openapi.json"
 
 
