@@ -161,21 +161,21 @@ def test_own_claim_waits_for_the_recovery_of_another_engine(site, takeover_of):
 
 @pytest.fixture
 def waiting(site):
-    """A report that waits in `engine-a`, whose only thread works on another one."""
+    """A report that waits in `engine-a`, whose only thread works on another one, and that one."""
     recovery = Recovery(held=True)
     manager = site.manager(recovery, threads=1)
     manager.process_notification(RequestContext(request_id="req-1"), site.report(), lambda: None)
     recovery.wait_begun()
     report = site.report(host=site.add_host("compute-2").uuid)
     site.receive(manager, report)
-    yield report
+    yield report, recovery
     recovery.go()
     assert manager.wait_idle(PATIENCE)
-    assert len(recovery.contexts) == 1
 
 
 def test_idle_engine_relieves_one_whose_threads_all_work(site, takeover_of, waiting):
     """At the second look, since the other may be about to begin."""
+    report, first = waiting
     recovery = Recovery()
     idle = site.manager(recovery, "engine-b")
     takeover = takeover_of(idle)
@@ -184,12 +184,16 @@ def test_idle_engine_relieves_one_whose_threads_all_work(site, takeover_of, wait
     assert len(site.held()) == 2
     takeover.tick()
 
-    eventually(lambda: site.status(waiting) is FINISHED)
+    eventually(lambda: site.status(report) is FINISHED)
     assert len(recovery.contexts) == 1
     assert len(site.held()) == 1
+    first.go()
+    assert site.managers[0].wait_idle(PATIENCE)
+    assert len(first.contexts) == 1
 
 
-def test_engine_without_a_free_thread_takes_nothing(site, takeover_of, waiting):
+@pytest.mark.usefixtures("waiting")
+def test_engine_without_a_free_thread_takes_nothing(site, takeover_of):
     site.take(site.report(host=site.add_host("compute-3").uuid), "dead")
     die(site, "dead")
     recovery = Recovery(held=True)
