@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     category = cfg.SubCommandOpt(
         "category",
         title="Command categories",
-        help="Available categories",
+        help="Available categories; those of Masakari: {db}",
         handler=_add_categories,
     )
     try:

@@ -62,7 +62,6 @@ class Stage:
         """Our names of the programs, and the values of `${NAME}`."""
         for name, value in self._names.items():
             text = text.replace(f"${{{name}}}", value)
-        text = text.replace("{db}", "{db,")  # We have further categories beside it.
         return _PROGRAM.sub("masakari-ng-", text)
 
     def rows(self, query: str) -> list[list[Any]]:
